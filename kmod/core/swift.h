@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The Swift law: Algorithm 1 and sections 3.2 to 3.6 of Kumar et al., "Swift:
+ * Delay is Simple and Effective for Congestion Control in the Datacenter",
+ * SIGCOMM 2020, as pure functions of (state, sample, parameters). No socket, no
+ * clock, no allocation: time is an argument.
+ *
+ *   on ACK:      endpoint = EWMA(remote + local);  fabric = rtt - (remote + local)
+ *                fcwnd <- react(fcwnd, fabric, base + hops * h + scaling(fcwnd))
+ *                ecwnd <- react(ecwnd, endpoint, endpoint target)
+ *                cwnd = min(fcwnd, ecwnd), each between min_cwnd and max_cwnd
+ *   react:       delay < target:  w += ai * acked / w       (w >= 1)
+ *                                 w += ai * acked           (w < 1)
+ *                else, once an RTT:  w *= max(1 - beta (delay - target) / delay,
+ *                                             1 - max_mdf)
+ *   on loss:     once an RTT, w *= 1 - max_mdf; the retx_reset_threshold-th
+ *                timeout in a row: w = min_cwnd
+ *   sending:     w >= 1: w packets in flight, unpaced.  w < 1: a packet each rtt / w
+ *
+ * Units: time in ns, windows in packets as q16 (fixed.h), parameters as prepared
+ * by swift_params.h.
+ *
+ * Deviations from the letter of the paper, each with its reason:
+ *
+ * D1 Algorithm 1, line 27 notes a decrease when cwnd <= cwnd_prev. Taken literally,
+ *    every ACK that may not decrease yet leaves cwnd equal and so postpones the
+ *    decrease for ever. Section 3.2 asks for "once per RTT": we note it when
+ *    cwnd < cwnd_prev.
+ * D2 A flow that the application or the receiver's window holds back does not
+ *    grow: its delay says nothing about what a larger window would meet. Pony
+ *    Express has no such case; TCP does (RFC 7661).
+ * D3 One ACK raises a window by ai at most, what the paper allows a whole window's
+ *    worth of ACKs. More can only come from a stretch ACK for data sent before a
+ *    decrease, which would undo that decrease at once.
+ * D4 Samples from retransmitted data carry no RTT (Karn); the shells pass 0 and
+ *    the windows stay.
+ * D5 With an echo negotiated, an ACK without it (SACK blocks fill the options; the
+ *    ACK rode on data) has an unknown remote part: the filtered endpoint delay
+ *    stands in, and the filter is not fed.
+ * D6 The ceiling of the window that is not the bottleneck (footnote 3, no figure
+ *    given) is SWIFT_CEILING times the other: it is back in charge after
+ *    log2(SWIFT_CEILING) = 4 RTTs of full decreases.
+ * D7 Target policies other than static (swift_params.h) are not the paper's.
+ * D8 A loss found by SACK cuts once an RTT for as long as new losses are found,
+ *    not only at the entry of a recovery (3.6: "when a packet is detected as lost").
+ */
+#ifndef SWIFT_CORE_SWIFT_H
+#define SWIFT_CORE_SWIFT_H
+
+#include "fixed.h"
+#include "swift_params.h"
+
+#define SWIFT_CEILING 16
+
+/*
+ * Hops that the target honours. A path through a datacenter has 1 to 7 routers;
+ * a peer that claims 63 may not buy itself a longer queue.
+ */
+#define SWIFT_HOPS_MAX 16
+
+/* One window of Algorithm 1. */
+struct swift_window {
+	u64 last_decrease_ns; /* t_last_decrease */
+	u32 cwnd_q16;
+	u32 undo_cwnd_q16; /* before the latest loss episode */
+};
+
+struct swift_state {
+	struct swift_window fabric; /* fcwnd; the only window of Swift-v0 */
+	struct swift_window endpoint; /* ecwnd */
+	u64 base_since_ns; /* when base_delay_ns[0] began to fill */
+	u32 base_delay_ns[2]; /* smallest delays: current and previous half window */
+	u32 endpoint_ns; /* EWMA */
+	u8 retx_cnt; /* timeouts since the last ACK */
+	u8 has_endpoint; /* endpoint_ns was fed */
+	u8 pad[2];
+};
+
+/* What one ACK tells. */
+struct swift_sample {
+	u64 now_ns; /* any monotonic clock */
+	u32 rtt_ns; /* t6 - t1 of the newest segment acked; 0 = none (D4) */
+	u32 remote_ns; /* t4 - t2, as echoed */
+	u32 local_ns; /* t6 - t5 */
+	u32 acked_pkts; /* packets newly acked */
+	u8 hops; /* routers on the forward path; 0 = unknown */
+	u8 echo_expected; /* an echo was negotiated */
+	u8 has_echo; /* and this ACK carries it */
+	u8 cwnd_limited; /* the window, not the application, held the flow (D2) */
+};
+
+enum swift_action {
+	SWIFT_NO_SAMPLE, /* no RTT: nothing decided */
+	SWIFT_HOLD, /* not cwnd limited, or decreased less than an RTT ago */
+	SWIFT_INCREASE,
+	SWIFT_DECREASE,
+};
+
+/* What was made of it; for tracing, statistics and tests. */
+struct swift_verdict {
+	u32 fabric_ns;
+	u32 endpoint_ns; /* of this ACK, before the filter */
+	u32 fabric_target_ns;
+	u8 fabric_action; /* enum swift_action */
+	u8 endpoint_action;
+	u8 clamped; /* the delays claimed exceeded the RTT */
+};
+
+static inline u32 swift_cwnd_q16(const struct swift_state *s)
+{
+	return swift_min_u32(s->fabric.cwnd_q16, s->endpoint.cwnd_q16);
+}
+
+static inline u32 swift_bound_cwnd(const struct swift_params *p, u64 cwnd_q16)
+{
+	return swift_clamp_u32(swift_saturate_u32(cwnd_q16), p->min_cwnd_q16, p->max_cwnd_q16);
+}
+
+/* A new flow. @init_cwnd_pkts: its route's initcwnd, or 0 for the parameter. */
+static inline void swift_init(struct swift_state *s, const struct swift_params *p,
+			      u32 init_cwnd_pkts)
+{
+	u32 init_q16 = init_cwnd_pkts ?
+		swift_min_u32(init_cwnd_pkts, 65535) << SWIFT_Q16_SHIFT : p->init_cwnd_q16;
+	struct swift_window w = {
+		.last_decrease_ns = 0,
+		.cwnd_q16 = swift_bound_cwnd(p, init_q16),
+		.undo_cwnd_q16 = 0,
+	};
+
+	s->fabric = w;
+	s->endpoint = w;
+	s->base_since_ns = 0;
+	s->base_delay_ns[0] = SWIFT_U32_MAX;
+	s->base_delay_ns[1] = SWIFT_U32_MAX;
+	s->endpoint_ns = 0;
+	s->retx_cnt = 0;
+	s->has_endpoint = 0;
+	s->pad[0] = 0;
+	s->pad[1] = 0;
+}
+
+/* --- Target delay (3.5) ------------------------------------------------------- */
+
+/* max(0, min(alpha / sqrt(fcwnd) + beta, fs_range)) */
+static inline u32 swift_flow_scaling_ns(const struct swift_params *p, u32 fcwnd_q16)
+{
+	u64 add_ns;
+
+	if (fcwnd_q16 <= p->fs_min_cwnd_q16)
+		return p->fs_range_ns;
+	if (fcwnd_q16 >= p->fs_max_cwnd_q16)
+		return 0;
+	add_ns = swift_fs_add_q8(p, fcwnd_q16) >> 8;
+	if (add_ns <= p->fs_beta_ns)
+		return 0;
+	return swift_min_u32((u32)(add_ns - p->fs_beta_ns), p->fs_range_ns);
+}
+
+static inline u32 swift_base_delay_ns(const struct swift_state *s)
+{
+	return swift_min_u32(s->base_delay_ns[0], s->base_delay_ns[1]);
+}
+
+static inline u32 swift_target_ns(const struct swift_state *s, const struct swift_params *p,
+				  u8 hops)
+{
+	u64 base_ns = swift_base_delay_ns(s);
+
+	switch (p->target_policy) {
+	case SWIFT_TARGET_BASE_RTT:
+		break;
+	case SWIFT_TARGET_BASE_RTT_PLUS:
+		base_ns += p->rtt_epsilon_ns;
+		if (base_ns < p->base_target_ns)
+			base_ns = p->base_target_ns;
+		break;
+	default: /* a learnt delay has the hops in it already; this one has not */
+		base_ns = p->base_target_ns +
+			  (u64)swift_min_u32(hops, SWIFT_HOPS_MAX) * p->hop_target_ns;
+		break;
+	}
+	return swift_saturate_u32(base_ns + swift_flow_scaling_ns(p, s->fabric.cwnd_q16));
+}
+
+/* Smallest delay of the last rtt_window (at least its newer half), in two buckets. */
+static inline void swift_base_delay_feed(struct swift_state *s, const struct swift_params *p,
+					 u64 now_ns, u32 delay_ns)
+{
+	if (now_ns - s->base_since_ns >= p->rtt_window_ns / 2) {
+		/* After a long silence neither bucket speaks of today's path. */
+		s->base_delay_ns[1] = now_ns - s->base_since_ns >= p->rtt_window_ns ?
+			SWIFT_U32_MAX : s->base_delay_ns[0];
+		s->base_delay_ns[0] = SWIFT_U32_MAX;
+		s->base_since_ns = now_ns;
+	}
+	s->base_delay_ns[0] = swift_min_u32(s->base_delay_ns[0], delay_ns);
+}
+
+/* --- Windows (3.2, Algorithm 1) ------------------------------------------------- */
+
+static inline bool swift_can_decrease(const struct swift_window *w, u64 now_ns, u32 rtt_ns)
+{
+	return now_ns - w->last_decrease_ns >= rtt_ns;
+}
+
+static inline void swift_set_cwnd(struct swift_window *w, const struct swift_params *p,
+				  u64 cwnd_q16, u64 now_ns)
+{
+	u32 prev_q16 = w->cwnd_q16;
+
+	w->cwnd_q16 = swift_bound_cwnd(p, cwnd_q16);
+	if (w->cwnd_q16 < prev_q16)
+		w->last_decrease_ns = now_ns;
+}
+
+/* Lines 7 to 11, limited by D3; rounded to nearest, and never to nothing. */
+static inline u32 swift_increase_q16(const struct swift_params *p, u32 cwnd_q16, u32 acked_pkts)
+{
+	u64 step_q24 = (u64)p->ai_q24 * swift_min_u32(acked_pkts, 65535);
+	u64 most_q16 = p->ai_q24 >> (SWIFT_Q24_SHIFT - SWIFT_Q16_SHIFT);
+	u64 step_q16;
+
+	if (cwnd_q16 >= SWIFT_Q16_ONE)
+		step_q16 = SWIFT_DIV_U64((step_q24 << 8) + cwnd_q16 / 2, cwnd_q16);
+	else
+		step_q16 = step_q24 >> 8;
+	if (step_q16 > most_q16)
+		step_q16 = most_q16;
+	return step_q16 ? (u32)step_q16 : 1;
+}
+
+/* Lines 13 and 14: the part of the window that goes. delay >= target, delay > 0. */
+static inline u32 swift_decrease_q16(const struct swift_params *p, u32 cwnd_q16, u32 delay_ns,
+				     u32 target_ns)
+{
+	u64 part_q24 = SWIFT_DIV_U64((u64)p->beta_q24 * (delay_ns - target_ns), delay_ns);
+
+	if (part_q24 > p->max_mdf_q24)
+		part_q24 = p->max_mdf_q24;
+	return (u32)(cwnd_q16 * part_q24 >> SWIFT_Q24_SHIFT);
+}
+
+/* Lines 6 to 14 and 26 to 28 for one window. */
+static inline enum swift_action swift_react(struct swift_window *w, const struct swift_params *p,
+					    const struct swift_sample *in, u32 delay_ns,
+					    u32 target_ns)
+{
+	if (delay_ns < target_ns) {
+		if (!in->cwnd_limited || !in->acked_pkts)
+			return SWIFT_HOLD;
+		swift_set_cwnd(w, p, (u64)w->cwnd_q16 +
+			       swift_increase_q16(p, w->cwnd_q16, in->acked_pkts), in->now_ns);
+		return SWIFT_INCREASE;
+	}
+	if (!delay_ns || !swift_can_decrease(w, in->now_ns, in->rtt_ns))
+		return SWIFT_HOLD;
+	/* The line that cuts the window. */
+	swift_set_cwnd(w, p, w->cwnd_q16 -
+		       swift_decrease_q16(p, w->cwnd_q16, delay_ns, target_ns), in->now_ns);
+	return SWIFT_DECREASE;
+}
+
+/*
+ * Split the RTT (3.1, 3.3). Whatever a peer claims, 0 <= endpoint <= rtt and the
+ * parts add up to the RTT: what is taken from one window is given to the other.
+ */
+static inline void swift_split_rtt(const struct swift_state *s, const struct swift_sample *in,
+				   struct swift_verdict *out)
+{
+	u64 endpoint_ns = (u64)in->remote_ns + in->local_ns;
+
+	if (!in->has_echo) {
+		endpoint_ns = in->local_ns;
+		if (in->echo_expected && endpoint_ns < s->endpoint_ns)
+			endpoint_ns = s->endpoint_ns; /* D5 */
+	}
+	out->clamped = endpoint_ns > in->rtt_ns;
+	out->endpoint_ns = out->clamped ? in->rtt_ns : (u32)endpoint_ns;
+	out->fabric_ns = in->rtt_ns - out->endpoint_ns;
+}
+
+/* 3.3: endpoint delay is filtered, fabric delay is not. */
+static inline void swift_endpoint_feed(struct swift_state *s, const struct swift_params *p,
+				       u32 endpoint_ns)
+{
+	u32 old_ns = s->endpoint_ns;
+
+	if (!s->has_endpoint) {
+		s->has_endpoint = 1;
+		s->endpoint_ns = endpoint_ns;
+	} else if (endpoint_ns >= old_ns) {
+		s->endpoint_ns = old_ns + (u32)(((u64)(endpoint_ns - old_ns) *
+						 p->endpoint_ewma_q24) >> SWIFT_Q24_SHIFT);
+	} else {
+		s->endpoint_ns = old_ns - (u32)(((u64)(old_ns - endpoint_ns) *
+						 p->endpoint_ewma_q24) >> SWIFT_Q24_SHIFT);
+	}
+}
+
+static inline void swift_on_ack(struct swift_state *s, const struct swift_params *p,
+				const struct swift_sample *in, struct swift_verdict *out)
+{
+	u64 ceiling_q16;
+
+	s->retx_cnt = 0;
+	out->fabric_action = SWIFT_NO_SAMPLE;
+	out->endpoint_action = SWIFT_NO_SAMPLE;
+	out->fabric_ns = 0;
+	out->endpoint_ns = 0;
+	out->fabric_target_ns = 0;
+	out->clamped = 0;
+	if (!in->rtt_ns)
+		return;
+
+	swift_split_rtt(s, in, out);
+	if (in->has_echo || !in->echo_expected)
+		swift_endpoint_feed(s, p, out->endpoint_ns);
+
+	if (!p->split) { /* Swift-v0: one window, one target, the whole RTT */
+		swift_base_delay_feed(s, p, in->now_ns, in->rtt_ns);
+		out->fabric_target_ns = swift_target_ns(s, p, in->hops);
+		out->fabric_action = swift_react(&s->fabric, p, in, in->rtt_ns,
+						 out->fabric_target_ns);
+		s->endpoint.cwnd_q16 = s->fabric.cwnd_q16;
+		return;
+	}
+
+	swift_base_delay_feed(s, p, in->now_ns, out->fabric_ns);
+	out->fabric_target_ns = swift_target_ns(s, p, in->hops);
+	out->fabric_action = swift_react(&s->fabric, p, in, out->fabric_ns,
+					 out->fabric_target_ns);
+	out->endpoint_action = swift_react(&s->endpoint, p, in, s->endpoint_ns,
+					   p->endpoint_target_ns);
+
+	ceiling_q16 = (u64)swift_cwnd_q16(s) * SWIFT_CEILING; /* D6 */
+	if (s->fabric.cwnd_q16 > ceiling_q16)
+		s->fabric.cwnd_q16 = (u32)ceiling_q16;
+	if (s->endpoint.cwnd_q16 > ceiling_q16)
+		s->endpoint.cwnd_q16 = (u32)ceiling_q16;
+}
+
+/* --- Loss (3.6, Algorithm 1 lines 15 to 25) --------------------------------------- */
+
+static inline bool swift_cut_by_max_mdf(struct swift_window *w, const struct swift_params *p,
+					u64 now_ns, u32 rtt_ns)
+{
+	if (!swift_can_decrease(w, now_ns, rtt_ns))
+		return false;
+	swift_set_cwnd(w, p, w->cwnd_q16 -
+		       ((u64)w->cwnd_q16 * p->max_mdf_q24 >> SWIFT_Q24_SHIFT), now_ns);
+	return true;
+}
+
+/*
+ * A loss found by SACK, or an ECN mark. Nobody knows whether the fabric or the
+ * host lost it: both windows answer. Returns whether one of them was cut.
+ */
+static inline bool swift_on_fast_recovery(struct swift_state *s, const struct swift_params *p,
+					  u64 now_ns, u32 rtt_ns)
+{
+	bool fabric, endpoint;
+
+	s->retx_cnt = 0;
+	fabric = swift_cut_by_max_mdf(&s->fabric, p, now_ns, rtt_ns);
+	endpoint = swift_cut_by_max_mdf(&s->endpoint, p, now_ns, rtt_ns);
+	return fabric || endpoint;
+}
+
+/* A retransmission timeout. Returns whether the window was reset to its minimum. */
+static inline bool swift_on_timeout(struct swift_state *s, const struct swift_params *p,
+				    u64 now_ns, u32 rtt_ns)
+{
+	if (s->retx_cnt < 255)
+		s->retx_cnt++;
+	if (s->retx_cnt >= p->retx_reset_threshold) {
+		swift_set_cwnd(&s->fabric, p, 0, now_ns);
+		swift_set_cwnd(&s->endpoint, p, 0, now_ns);
+		return true;
+	}
+	swift_cut_by_max_mdf(&s->fabric, p, now_ns, rtt_ns);
+	swift_cut_by_max_mdf(&s->endpoint, p, now_ns, rtt_ns);
+	return false;
+}
+
+/* At the start of a loss episode: what an undo would go back to. */
+static inline void swift_note_undo(struct swift_state *s)
+{
+	s->fabric.undo_cwnd_q16 = s->fabric.cwnd_q16;
+	s->endpoint.undo_cwnd_q16 = s->endpoint.cwnd_q16;
+}
+
+/* The loss was none (reordering, a spurious timeout): as if it had not been noted. */
+static inline void swift_undo(struct swift_state *s, const struct swift_params *p)
+{
+	s->fabric.cwnd_q16 = swift_bound_cwnd(p, swift_max_u32(s->fabric.cwnd_q16,
+							       s->fabric.undo_cwnd_q16));
+	s->endpoint.cwnd_q16 = swift_bound_cwnd(p, swift_max_u32(s->endpoint.cwnd_q16,
+								 s->endpoint.undo_cwnd_q16));
+	s->retx_cnt = 0;
+}
+
+/*
+ * A flow that was silent for @idle_rtos retransmission timeouts knows nothing of
+ * the fabric any more: halve towards the initial window for each, as TCP does
+ * (RFC 2861). A window below the initial one stays.
+ */
+static inline void swift_on_idle_restart(struct swift_state *s, const struct swift_params *p,
+					 u32 idle_rtos)
+{
+	u32 shift = swift_min_u32(idle_rtos, 16);
+
+	if (s->fabric.cwnd_q16 > p->init_cwnd_q16)
+		s->fabric.cwnd_q16 = swift_max_u32(s->fabric.cwnd_q16 >> shift, p->init_cwnd_q16);
+	if (s->endpoint.cwnd_q16 > p->init_cwnd_q16)
+		s->endpoint.cwnd_q16 = swift_max_u32(s->endpoint.cwnd_q16 >> shift,
+						     p->init_cwnd_q16);
+}
+
+/* --- Sending (3.4, Algorithm 1 lines 29 to 32) -------------------------------------- */
+
+/* Time between packets, ns; 0 = unpaced. */
+static inline u64 swift_pacing_delay_ns(u32 cwnd_q16, u32 rtt_ns)
+{
+	if (cwnd_q16 >= SWIFT_Q16_ONE)
+		return 0;
+	return SWIFT_DIV_U64((u64)rtt_ns << SWIFT_Q16_SHIFT, cwnd_q16);
+}
+
+/*
+ * The same as a rate for stacks that pace by bytes: @packet_bytes each pacing
+ * delay, at least 1 byte/s; all ones = unpaced.
+ */
+static inline u64 swift_pacing_rate_Bps(u32 cwnd_q16, u32 rtt_ns, u32 packet_bytes)
+{
+	u64 delay_ns = swift_pacing_delay_ns(cwnd_q16, rtt_ns);
+	u64 rate_Bps;
+
+	if (!delay_ns)
+		return ~0ULL;
+	rate_Bps = SWIFT_DIV_U64((u64)packet_bytes * 1000000000ULL, delay_ns);
+	return rate_Bps ? rate_Bps : 1;
+}
+
+/* First-order sigma-delta of the window: its fraction is paid out over the rounds. */
+struct swift_dither {
+	u16 residue_q16;
+	u8 extra; /* packet of this round, 0 or 1 */
+};
+
+/*
+ * Whole packets to keep in flight. A stack that counts whole packets would
+ * lose up to half of a window of 1.99 by rounding down; instead every round trip
+ * (@new_round) carries the fraction over, and one with a carry sends a packet
+ * more: the average over the rounds is the window. A decrease acts at once.
+ */
+static inline u32 swift_snd_cwnd_pkts(struct swift_dither *d, u32 cwnd_q16, bool new_round)
+{
+	if (cwnd_q16 < SWIFT_Q16_ONE) {
+		d->extra = 0;
+		return 1; /* spaced by the pacing rate */
+	}
+	if (new_round) {
+		u32 sum_q16 = d->residue_q16 + (cwnd_q16 & (SWIFT_Q16_ONE - 1));
+
+		d->residue_q16 = (u16)sum_q16;
+		d->extra = (u8)(sum_q16 >> SWIFT_Q16_SHIFT);
+	}
+	return (cwnd_q16 >> SWIFT_Q16_SHIFT) + d->extra;
+}
+
+#endif /* SWIFT_CORE_SWIFT_H */

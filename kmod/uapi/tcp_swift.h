@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
+/*
+ * What tcp_swift shows to user space: the sock_diag record and the sample
+ * record. Fixed width, no holes, the same for C, C++ and BPF. (The TCP option's
+ * layout, which two hosts share, is in core/option.h.)
+ */
+#ifndef _UAPI_TCP_SWIFT_H
+#define _UAPI_TCP_SWIFT_H
+
+#ifndef __VMLINUX_H__
+#include <linux/types.h>
+#endif
+
+/*
+ * sock_diag attribute of struct tcp_swift_info, present when the request asks for
+ * INET_DIAG_VEGASINFO, as for every congestion control's own record.
+ */
+#define TCP_SWIFT_DIAG_ATTR 253
+
+/* Where a delay came from. */
+enum tcp_swift_source {
+	TCP_SWIFT_SOURCE_NONE, /* no stamp, or no echo: this part counts as fabric */
+	TCP_SWIFT_SOURCE_SOFTWARE, /* stamped by the stack's receive path */
+	TCP_SWIFT_SOURCE_HARDWARE, /* stamped by the NIC */
+};
+
+#define TCP_SWIFT_SOURCE_MASK 3U
+
+/*
+ * A flow's newest state. Delays are ns (0 .. 4.29e9), windows packets in 1/65536.
+ * The two lowest bits of two delays, far below what they resolve, tell their source.
+ */
+struct tcp_swift_info {
+	__u32 fabric_ns; /* bits 1..0: source of the local receive stamp */
+	__u32 endpoint_ns; /* filtered; bits 1..0: source of the peer's echo */
+	__u32 target_ns; /* of the fabric delay */
+	__u32 fcwnd_q16;
+	__u32 ecwnd_q16;
+};
+
+enum tcp_swift_decision {
+	TCP_SWIFT_HOLD = 1,
+	TCP_SWIFT_INCREASE,
+	TCP_SWIFT_DECREASE_FABRIC,
+	TCP_SWIFT_DECREASE_ENDPOINT,
+	TCP_SWIFT_DECREASE_BOTH,
+};
+
+/* One window decision, with every part of the breakdown. */
+struct tcp_swift_sample {
+	__u64 now_ns; /* CLOCK_MONOTONIC */
+	__u32 rtt_ns; /* t6 - t1 */
+	__u32 fabric_ns; /* rtt - remote - local */
+	__u32 remote_ns; /* t4 - t2, echoed by the peer */
+	__u32 local_ns; /* t6 - t5 */
+	__u32 endpoint_ns; /* remote + local, filtered */
+	__u32 fabric_target_ns;
+	__u32 endpoint_target_ns;
+	__u32 fcwnd_q16;
+	__u32 ecwnd_q16;
+	__u32 acked_pkts;
+	__u8 hops;
+	__u8 local_source; /* enum tcp_swift_source */
+	__u8 remote_source;
+	__u8 decision; /* enum tcp_swift_decision */
+	__u32 pad;
+};
+
+#ifdef __cplusplus
+static_assert(sizeof(struct tcp_swift_info) == 20, "sock_diag record is ABI");
+static_assert(sizeof(struct tcp_swift_sample) == 56, "sample record is ABI");
+#else
+_Static_assert(sizeof(struct tcp_swift_info) == 20, "sock_diag record is ABI");
+_Static_assert(sizeof(struct tcp_swift_sample) == 56, "sample record is ABI");
+#endif
+
+#endif /* _UAPI_TCP_SWIFT_H */
