@@ -1,0 +1,481 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The congestion control `swift`: from TCP's events to the law of core/swift.h, and
+ * from its windows to snd_cwnd and the pacing rate. What a window becomes is decided
+ * in the law; what TCP means by an event is decided here.
+ */
+#include <linux/inet_diag.h>
+#include <linux/module.h>
+#include <linux/netdevice.h>
+
+#include "compat/compat.h"
+#include "swift_sock.h"
+
+#define CREATE_TRACE_POINTS
+#include "trace.h"
+
+static struct tcp_congestion_ops swift_guarded_ops;
+static void swift_release(struct sock *sk);
+
+/* Smoothed, for pacing and for the once-an-RTT of losses; a sample has its own RTT. */
+static u32 swift_srtt_ns(const struct tcp_sock *tp)
+{
+	return swift_saturate_u32((u64)(tp->srtt_us >> 3) * NSEC_PER_USEC);
+}
+
+/* --- Windows out ------------------------------------------------------------------- */
+
+/*
+ * 3.4: below one packet, a packet each rtt / cwnd. sch_fq and TCP's own timer pace by
+ * bytes: tell them the size of the packet that goes next, so that small messages are
+ * spaced like full ones.
+ */
+static void swift_set_pacing(struct sock *sk, u32 cwnd_q16)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	u32 bytes = tp->mss_cache;
+	const struct sk_buff *next;
+	u64 rate_Bps;
+
+	if (cwnd_q16 < SWIFT_Q16_ONE) {
+		next = tcp_send_head(sk);
+		if (next && next->len && next->len < bytes)
+			bytes = next->len;
+		if (sk->sk_pacing_status == SK_PACING_NONE)
+			cmpxchg(&sk->sk_pacing_status, SK_PACING_NONE, SK_PACING_NEEDED);
+	}
+	rate_Bps = swift_pacing_rate_Bps(cwnd_q16, swift_srtt_ns(tp), bytes);
+	WRITE_ONCE(sk->sk_pacing_rate,
+		   min_t(u64, rate_Bps, READ_ONCE(sk->sk_max_pacing_rate)));
+}
+
+static void swift_apply(struct sock *sk, struct swift_sock *ss, bool new_round)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	u32 cwnd_q16 = swift_cwnd_q16(&ss->law);
+	u32 pkts = swift_snd_cwnd_pkts(&ss->dither, cwnd_q16, new_round);
+
+	tcp_snd_cwnd_set(tp, min(pkts, tp->snd_cwnd_clamp));
+	swift_set_pacing(sk, cwnd_q16);
+}
+
+/* --- The WAN guard ------------------------------------------------------------------ */
+
+/*
+ * A path this long is no datacenter's, and on a delay target Swift would starve
+ * beside loss-based flows: hand the socket to Reno for good. As DCTCP does without ECN.
+ */
+static bool swift_guard(struct sock *sk, struct swift_sock *ss, u64 rtt_ns)
+{
+	struct net *net = sock_net(sk);
+
+	if (rtt_ns <= READ_ONCE(swift_net(net)->max_rtt_ns))
+		return false;
+
+	swift_release(sk);
+	ss->guarded = 1;
+	WRITE_ONCE(inet_csk(sk)->icsk_ca_ops, &swift_guarded_ops);
+	swift_count(net, guarded_flows);
+	swift_count(net, guarded_flows_total);
+	return true;
+}
+
+/* --- Samples in ----------------------------------------------------------------------- */
+
+/*
+ * t6 - t1 of the newest segment that this ACK covers; 0 if it covers none, or one that
+ * was sent twice. first_tx_mstamp is that segment's departure (EDT): time spent waiting
+ * for the pacing is not in it. rs->rtt_us would not do: for an ACK that covers any
+ * retransmission it comes from TCP timestamps, at a grain of 1 ms.
+ */
+static u32 swift_rtt_ns(const struct tcp_sock *tp, const struct rate_sample *rs)
+{
+	u32 rtt_us;
+
+	if (!rs->prior_mstamp || rs->delivered < 0 || rs->is_retrans)
+		return 0;
+	rtt_us = tcp_stamp_us_delta(tp->tcp_mstamp, tp->first_tx_mstamp);
+	return swift_saturate_u32((u64)max(rtt_us, 1U) * NSEC_PER_USEC);
+}
+
+static void swift_fill_sample(const struct sock *sk, struct swift_sock *ss,
+			      const struct rate_sample *rs, struct swift_sample *in)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+
+	in->now_ns = tp->tcp_clock_cache;
+	in->rtt_ns = swift_rtt_ns(tp, rs);
+	in->acked_pkts = max(rs->acked_sacked, 0);
+	in->local_ns = ss->has_local ? ss->local_ns : 0;
+	in->remote_ns = ss->has_echo ? ss->remote_ns : 0;
+	in->has_echo = ss->has_echo;
+	in->echo_expected = ss->echo_on && ss->echo_misses < SWIFT_ECHO_MISSES_MAX;
+	in->cwnd_limited = tp->is_cwnd_limited;
+	/*
+	 * 3.5 wants the forward path's hops, which the peer echoes. Without an echo
+	 * take the reverse path's: in a fabric both have the same length.
+	 */
+	in->hops = ss->knows_hops ? ss->echo_hops : ss->rx_hops;
+}
+
+static void swift_account(const struct sock *sk, const struct swift_sock *ss,
+			  const struct swift_sample *in, const struct swift_verdict *out)
+{
+	struct net *net = sock_net(sk);
+
+	swift_count(net, samples);
+	if (ss->has_local && ss->local_source == TCP_SWIFT_SOURCE_HARDWARE)
+		swift_count(net, samples_hardware);
+	else if (ss->has_local)
+		swift_count(net, samples_software);
+	if (out->fabric_action == SWIFT_DECREASE)
+		swift_count(net, decreases_fabric);
+	if (out->endpoint_action == SWIFT_DECREASE)
+		swift_count(net, decreases_endpoint);
+	if (out->clamped && in->has_echo)
+		swift_count(net, echoes_clamped);
+}
+
+static void swift_trace(const struct sock *sk, const struct swift_sock *ss,
+			const struct swift_params *p, const struct swift_sample *in,
+			const struct swift_verdict *out)
+{
+	bool fabric = out->fabric_action == SWIFT_DECREASE;
+	bool endpoint = out->endpoint_action == SWIFT_DECREASE;
+	struct tcp_swift_sample rec = {
+		.now_ns = in->now_ns,
+		.rtt_ns = in->rtt_ns,
+		.fabric_ns = out->fabric_ns,
+		.remote_ns = in->remote_ns,
+		.local_ns = in->local_ns,
+		.endpoint_ns = ss->law.endpoint_ns,
+		.fabric_target_ns = out->fabric_target_ns,
+		.endpoint_target_ns = p->endpoint_target_ns,
+		.fcwnd_q16 = ss->law.fabric.cwnd_q16,
+		.ecwnd_q16 = ss->law.endpoint.cwnd_q16,
+		.acked_pkts = in->acked_pkts,
+		.hops = in->hops,
+		.local_source = ss->has_local ? ss->local_source : TCP_SWIFT_SOURCE_NONE,
+		.remote_source = in->has_echo ? ss->remote_source : TCP_SWIFT_SOURCE_NONE,
+	};
+
+	if (fabric && endpoint)
+		rec.decision = TCP_SWIFT_DECREASE_BOTH;
+	else if (fabric)
+		rec.decision = TCP_SWIFT_DECREASE_FABRIC;
+	else if (endpoint)
+		rec.decision = TCP_SWIFT_DECREASE_ENDPOINT;
+	else if (out->fabric_action == SWIFT_INCREASE ||
+		 out->endpoint_action == SWIFT_INCREASE)
+		rec.decision = TCP_SWIFT_INCREASE;
+	else
+		rec.decision = TCP_SWIFT_HOLD;
+	trace_swift_sample(sk, &rec);
+}
+
+/* A window's worth of packets was delivered since the last call that said so. */
+static bool swift_new_round(const struct tcp_sock *tp, struct swift_sock *ss)
+{
+	if (before(tp->delivered, ss->next_round_delivered))
+		return false;
+	ss->next_round_delivered = tp->delivered + max(tcp_packets_in_flight(tp), 1U);
+	return true;
+}
+
+static void swift_decide(struct sock *sk, struct swift_sock *ss, const struct swift_params *p,
+			 const struct swift_sample *in, const struct rate_sample *rs)
+{
+	struct net *net = sock_net(sk);
+	struct swift_verdict out;
+
+	if (rs->losses > 0 &&
+	    swift_on_fast_recovery(&ss->law, p, in->now_ns, swift_srtt_ns(tcp_sk(sk))))
+		swift_count(net, decreases_loss);
+
+	swift_on_ack(&ss->law, p, in, &out);
+	if (!in->rtt_ns)
+		return;
+
+	WRITE_ONCE(ss->fabric_ns, out.fabric_ns);
+	WRITE_ONCE(ss->target_ns, out.fabric_target_ns);
+	if (in->has_echo)
+		ss->echo_misses = 0;
+	else if (ss->echo_misses < SWIFT_ECHO_MISSES_MAX)
+		ss->echo_misses++;
+	swift_account(sk, ss, in, &out);
+	if (trace_swift_sample_enabled())
+		swift_trace(sk, ss, p, in, &out);
+}
+
+static void swift_cong_control(struct sock *sk, u32 ack, int flag, const struct rate_sample *rs)
+{
+	struct swift_sock *ss = swift_sk(sk);
+	struct swift_sample in;
+
+	/* The ACK of a SYN comes before init(). */
+	if (!ss->live)
+		return;
+
+	swift_fill_sample(sk, ss, rs, &in);
+	if (unlikely(ss->guard_due) && in.rtt_ns) {
+		ss->guard_due = 0;
+		if (swift_guard(sk, ss, in.rtt_ns)) {
+			tcp_sk(sk)->snd_ssthresh = TCP_INFINITE_SSTHRESH;
+			tcp_snd_cwnd_set(tcp_sk(sk), TCP_INIT_CWND);
+			return;
+		}
+	}
+
+	rcu_read_lock();
+	swift_decide(sk, ss, rcu_dereference(swift_net(sock_net(sk))->params), &in, rs);
+	rcu_read_unlock();
+
+	/* An ACK that tcp_probe did not see must not inherit these. */
+	ss->has_local = 0;
+	ss->has_echo = 0;
+	swift_apply(sk, ss, swift_new_round(tcp_sk(sk), ss));
+}
+
+static void swift_cong_control_old(struct sock *sk, const struct rate_sample *rs)
+{
+	swift_cong_control(sk, 0, 0, rs);
+}
+
+/* --- Loss, undo, idle ----------------------------------------------------------------- */
+
+/*
+ * TCP asks for this at the start of each loss episode. The answer has no use without
+ * slow start; the call is where an undo will want to return to.
+ */
+static u32 swift_ssthresh(struct sock *sk)
+{
+	struct swift_sock *ss = swift_sk(sk);
+
+	if (ss->live)
+		swift_note_undo(&ss->law);
+	return tcp_sk(sk)->snd_ssthresh;
+}
+
+static u32 swift_undo_cwnd(struct sock *sk)
+{
+	struct swift_sock *ss = swift_sk(sk);
+
+	if (ss->live) {
+		rcu_read_lock();
+		swift_undo(&ss->law, rcu_dereference(swift_net(sock_net(sk))->params));
+		rcu_read_unlock();
+		swift_count(sock_net(sk), undos);
+		swift_apply(sk, ss, false);
+	}
+	return tcp_snd_cwnd(tcp_sk(sk));
+}
+
+/*
+ * Loss is entered anew with every timeout. CWR means an ECN mark from the network or a
+ * drop in this host's own qdisc: Swift asks for neither, but who was marked must slow
+ * down (RFC 3168). SACK losses are seen in swift_decide().
+ */
+static void swift_set_state(struct sock *sk, u8 new_state)
+{
+	struct swift_sock *ss = swift_sk(sk);
+	struct net *net = sock_net(sk);
+	const struct swift_params *p;
+	u32 rtt_ns;
+
+	if (!ss->live || (new_state != TCP_CA_Loss && new_state != TCP_CA_CWR))
+		return;
+
+	rtt_ns = swift_srtt_ns(tcp_sk(sk));
+	rcu_read_lock();
+	p = rcu_dereference(swift_net(net)->params);
+	if (new_state == TCP_CA_Loss) {
+		swift_count(net, decreases_timeout);
+		if (swift_on_timeout(&ss->law, p, ktime_get_ns(), rtt_ns))
+			swift_count(net, window_resets);
+	} else if (swift_on_fast_recovery(&ss->law, p, ktime_get_ns(), rtt_ns)) {
+		swift_count(net, decreases_ecn);
+		swift_apply(sk, ss, false);
+	}
+	rcu_read_unlock();
+}
+
+/* Without this TCP would keep yesterday's window: it does not restart for us. */
+static void swift_cwnd_event(struct sock *sk, enum tcp_ca_event event)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	struct swift_sock *ss = swift_sk(sk);
+	u32 idle, rto;
+
+	if (event != CA_EVENT_TX_START || !ss->live || !tp->lsndtime ||
+	    !READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_slow_start_after_idle))
+		return;
+	idle = tcp_jiffies32 - tp->lsndtime;
+	rto = inet_csk(sk)->icsk_rto;
+	if (!rto || idle <= rto)
+		return;
+
+	rcu_read_lock();
+	swift_on_idle_restart(&ss->law, rcu_dereference(swift_net(sock_net(sk))->params),
+			      idle / rto);
+	rcu_read_unlock();
+	swift_count(sock_net(sk), idle_restarts);
+	swift_apply(sk, ss, false);
+}
+
+/* --- Coming and going ------------------------------------------------------------------- */
+
+/* 3.7: coexistence by QoS class. As setsockopt(IP_TOS) would, ECN bits untouched. */
+static void swift_set_dscp(struct sock *sk)
+{
+	int dscp = READ_ONCE(swift_net(sock_net(sk))->dscp);
+	struct inet_sock *inet = inet_sk(sk);
+	u8 tos;
+
+	if (dscp < 0)
+		return;
+	tos = (dscp << 2) | (inet->tos & INET_ECN_MASK);
+	WRITE_ONCE(inet->tos, tos);
+#if IS_ENABLED(CONFIG_IPV6)
+	if (sk->sk_family == AF_INET6)
+		inet6_sk(sk)->tclass = (dscp << 2) | (inet6_sk(sk)->tclass & INET_ECN_MASK);
+#endif
+	WRITE_ONCE(sk->sk_priority, rt_tos2priority(tos));
+}
+
+/*
+ * The window that a socket begins with: that of its route if the administrator gave one;
+ * what it has if it runs already (setsockopt); 1 if TCP says so, because the SYN was
+ * lost; otherwise 0, the parameter init_cwnd.
+ */
+static u32 swift_init_cwnd_pkts(struct sock *sk)
+{
+	const struct dst_entry *dst = __sk_dst_get(sk);
+	const struct tcp_sock *tp = tcp_sk(sk);
+
+	if (inet_csk(sk)->icsk_ca_initialized)
+		return tcp_snd_cwnd(tp);
+	if ((dst && dst_metric(dst, RTAX_INITCWND)) || tcp_snd_cwnd(tp) == 1)
+		return tcp_snd_cwnd(tp);
+	return 0;
+}
+
+static void swift_cong_init(struct sock *sk)
+{
+	struct swift_sock *ss = swift_sk(sk);
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct net *net = sock_net(sk);
+	bool echo_on;
+
+	memset(ss, 0, sizeof(*ss));
+	WRITE_ONCE(inet_csk(sk)->icsk_ca_ops, &swift_cong_ops);
+
+	/* Taken in any case: what the handshake left must not serve a later one. */
+	echo_on = swift_echo_take(sk);
+	if (tp->srtt_us && swift_guard(sk, ss, swift_srtt_ns(tp)))
+		return;
+
+	ss->live = 1;
+	ss->guard_due = !tp->srtt_us;
+	ss->echo_on = echo_on;
+	ss->next_round_delivered = tp->delivered;
+	/* Flows that start together should not round up together. */
+	ss->dither.residue_q16 = get_random_u32() >> 16;
+
+	rcu_read_lock();
+	swift_init(&ss->law, rcu_dereference(swift_net(net)->params),
+		   swift_init_cwnd_pkts(sk));
+	rcu_read_unlock();
+	tp->snd_ssthresh = TCP_INFINITE_SSTHRESH;
+	swift_set_dscp(sk);
+	swift_apply(sk, ss, true);
+
+	net_enable_timestamp();
+	swift_count(net, flows);
+	swift_count(net, flows_total);
+	if (echo_on)
+		swift_count(net, echo_flows_total);
+}
+
+/* Also called for sockets that never came as far as init(). */
+static void swift_release(struct sock *sk)
+{
+	struct swift_sock *ss = swift_sk(sk);
+
+	if (!ss->live)
+		return;
+	ss->live = 0;
+	swift_uncount(sock_net(sk), flows);
+	net_disable_timestamp();
+	/* The next congestion control starts from whole packets and no pacing of ours. */
+	WRITE_ONCE(sk->sk_pacing_rate, READ_ONCE(sk->sk_max_pacing_rate));
+}
+
+static void swift_guarded_release(struct sock *sk)
+{
+	struct swift_sock *ss = swift_sk(sk);
+
+	if (!ss->guarded)
+		return;
+	ss->guarded = 0;
+	swift_uncount(sock_net(sk), guarded_flows);
+}
+
+/* --- sock_diag ---------------------------------------------------------------------------- */
+
+static size_t swift_get_info(struct sock *sk, u32 ext, int *attr, union tcp_cc_info *info)
+{
+	const struct swift_sock *ss = swift_sk(sk);
+	struct tcp_swift_info rec;
+
+	BUILD_BUG_ON(sizeof(rec) > sizeof(*info));
+	if (!(ext & (1 << (INET_DIAG_VEGASINFO - 1))) || !READ_ONCE(ss->law.fabric.cwnd_q16))
+		return 0;
+
+	rec.fabric_ns = (READ_ONCE(ss->fabric_ns) & ~TCP_SWIFT_SOURCE_MASK) |
+			READ_ONCE(ss->local_source);
+	rec.endpoint_ns = (READ_ONCE(ss->law.endpoint_ns) & ~TCP_SWIFT_SOURCE_MASK) |
+			  (READ_ONCE(ss->echo_misses) < SWIFT_ECHO_MISSES_MAX ?
+				   READ_ONCE(ss->remote_source) : TCP_SWIFT_SOURCE_NONE);
+	rec.target_ns = READ_ONCE(ss->target_ns);
+	rec.fcwnd_q16 = READ_ONCE(ss->law.fabric.cwnd_q16);
+	rec.ecwnd_q16 = READ_ONCE(ss->law.endpoint.cwnd_q16);
+	memcpy(info, &rec, sizeof(rec));
+	*attr = TCP_SWIFT_DIAG_ATTR;
+	return sizeof(rec);
+}
+
+struct tcp_congestion_ops swift_cong_ops __read_mostly = {
+	/* As BBR: a namespace other than the first may make it its default. */
+	.flags = TCP_CONG_NON_RESTRICTED,
+	.name = "swift",
+	.owner = THIS_MODULE,
+	.init = swift_cong_init,
+	.release = swift_release,
+	.ssthresh = swift_ssthresh,
+	.cong_control = SWIFT_CONG_CONTROL(swift_cong_control, swift_cong_control_old),
+	.set_state = swift_set_state,
+	.cwnd_event = swift_cwnd_event,
+	.undo_cwnd = swift_undo_cwnd,
+	.get_info = swift_get_info,
+};
+
+/* Never registered: a socket gets here through the guard alone. */
+static struct tcp_congestion_ops swift_guarded_ops __read_mostly = {
+	.name = "swift-reno",
+	.owner = THIS_MODULE,
+	.init = swift_cong_init, /* the socket was disconnected and connects anew */
+	.release = swift_guarded_release,
+	.ssthresh = tcp_reno_ssthresh,
+	.cong_avoid = tcp_reno_cong_avoid,
+	.undo_cwnd = tcp_reno_undo_cwnd,
+};
+
+int swift_cong_register(void)
+{
+	return tcp_register_congestion_control(&swift_cong_ops);
+}
+
+void swift_cong_unregister(void)
+{
+	tcp_unregister_congestion_control(&swift_cong_ops);
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Module load and unload: the order in which the parts come and go. */
+#include <linux/module.h>
+
+#include "swift_sock.h"
+
+static int __init swift_module_init(void)
+{
+	int err;
+
+	BUILD_BUG_ON(sizeof(struct swift_sock) > ICSK_CA_PRIV_SIZE);
+
+	/* A socket may choose us as soon as we are registered: that comes last. */
+	err = swift_netns_register();
+	if (err)
+		return err;
+	err = swift_rx_start();
+	if (err)
+		goto out_netns;
+	err = swift_cong_register();
+	if (err)
+		goto out_rx;
+	return 0;
+
+out_rx:
+	swift_rx_stop();
+out_netns:
+	swift_netns_unregister();
+	return err;
+}
+
+/* No socket is left: each held a reference to the module. */
+static void __exit swift_module_exit(void)
+{
+	swift_cong_unregister();
+	swift_rx_stop();
+	swift_netns_unregister();
+}
+
+module_init(swift_module_init);
+module_exit(swift_module_exit);
+
+MODULE_AUTHOR("The tcp_swift authors");
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("TCP Swift: delay-based congestion control for datacenters");
+MODULE_VERSION("0.1.0");

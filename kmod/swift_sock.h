@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the module's files share: the state of a flow (in the socket's congestion
+ * control area), the state of a network namespace, and who calls whom.
+ *
+ *   rx.c     tcp_probe: stamps and options of a received packet -> struct swift_sock
+ *   cong.c   cong_control: swift_sock + rate_sample -> core/swift.h -> window, rate
+ *   echo.c   netfilter: swift_sock -> option on ACKs; handshake -> echo negotiated
+ *   netns.c  sysctls -> struct swift_params; counters -> /proc/net/tcp_swift
+ *   main.c   order of coming and going
+ */
+#ifndef SWIFT_SOCK_H
+#define SWIFT_SOCK_H
+
+#include <linux/math64.h>
+#include <linux/percpu.h>
+#include <linux/siphash.h>
+#include <net/netns/generic.h>
+#include <net/tcp.h>
+
+#define SWIFT_DIV_U64(dividend, divisor) div64_u64(dividend, divisor)
+#include "core/option.h"
+#include "core/swift.h"
+#include "uapi/tcp_swift.h"
+
+/* Row: X(name in /proc/net/tcp_swift). Gauges count up and down, the rest up. */
+#define SWIFT_COUNTERS(X)                                                                  \
+	X(flows) /* gauge: sockets that run Swift now */                                   \
+	X(flows_total)                                                                     \
+	X(guarded_flows) /* gauge: sockets above max_rtt_ns, on Reno */                    \
+	X(guarded_flows_total)                                                             \
+	X(echo_flows_total) /* flows that negotiated the echo */                           \
+	X(echoes_sent)                                                                     \
+	X(echoes_received)                                                                 \
+	X(echoes_malformed) /* truncated, of a wrong length, or twice in a header */       \
+	X(echoes_clamped) /* claimed more delay than the RTT, or more than 16 hops */      \
+	X(echoes_no_room) /* ACK left without: options full */                             \
+	X(echoes_stopped) /* flows whose ACKs with the option seem to get lost */          \
+	X(samples) /* ACKs with an RTT */                                                  \
+	X(samples_software) /* of those, with a software receive stamp */                  \
+	X(samples_hardware) /* with the NIC's */                                           \
+	X(decreases_fabric)                                                                \
+	X(decreases_endpoint)                                                              \
+	X(decreases_loss)                                                                  \
+	X(decreases_timeout)                                                               \
+	X(decreases_ecn)                                                                   \
+	X(window_resets) /* timeouts in a row: window set to min_cwnd */                   \
+	X(undos)                                                                           \
+	X(idle_restarts)
+
+enum swift_counter {
+#define SWIFT_X(name) SWIFT_C_##name,
+	SWIFT_COUNTERS(SWIFT_X)
+#undef SWIFT_X
+	SWIFT_C_MAX
+};
+
+struct swift_counters {
+	unsigned long v[SWIFT_C_MAX];
+};
+
+struct swift_handshakes;
+
+struct swift_net {
+	struct swift_params __rcu *params; /* what flows read */
+	struct swift_counters __percpu *counters;
+	struct net *net;
+	/* Behind the sysctls; written under @lock. */
+	struct mutex lock;
+	struct swift_tunables tunables;
+	int max_rtt_ns;
+	int dscp; /* -1 = leave */
+	u32 echo;
+	struct ctl_table *sysctls;
+	struct ctl_table_header *sysctl_header;
+	struct swift_handshakes *handshakes; /* NULL until echo was 1 once */
+};
+
+extern unsigned int swift_net_id;
+
+static inline struct swift_net *swift_net(const struct net *net)
+{
+	return net_generic(net, swift_net_id);
+}
+
+#define swift_count(net, name) this_cpu_inc(swift_net(net)->counters->v[SWIFT_C_##name])
+#define swift_uncount(net, name) this_cpu_dec(swift_net(net)->counters->v[SWIFT_C_##name])
+
+/*
+ * State of a flow. Everything is touched with the socket locked; sock_diag alone
+ * reads without, single words.
+ */
+struct swift_sock {
+	struct swift_state law;
+
+	/* Receiving data: for the echo. */
+	u64 t2_ns; /* arrival of the newest data, CLOCK_REALTIME; 0 = echoed or unknown */
+
+	/* Receiving ACKs: written by rx.c for the ACK in hand, consumed by cong.c. */
+	u32 remote_ns; /* t4 - t2, as echoed */
+	u32 local_ns; /* t6 - t5 */
+
+	/* Of the newest sample, for sock_diag. */
+	u32 fabric_ns;
+	u32 target_ns;
+
+	u32 next_round_delivered; /* tp->delivered at which a round trip is over */
+	struct swift_dither dither;
+
+	u8 rx_hops; /* of the packets that arrive here */
+	u8 echo_hops; /* of those that we send, told by the peer */
+	u8 echo_misses; /* ACKs in a row without an echo */
+	u8 rx_repeats; /* data segments in a row that we had already */
+
+	u8 live : 1, /* init ran, release did not */
+	   guarded : 1, /* above max_rtt_ns: Reno's, all else here unused */
+	   guard_due : 1, /* no RTT at the handshake: look at the first sample */
+	   echo_on : 1, /* both ends offered */
+	   echo_stopped : 1, /* our ACKs with the option seem to get lost */
+	   has_local : 1, /* local_ns is of the ACK in hand */
+	   has_echo : 1, /* remote_ns and echo_hops, too */
+	   knows_hops : 1; /* echo_hops was ever told */
+	u8 t2_source; /* enum tcp_swift_source */
+	u8 local_source;
+	u8 remote_source;
+};
+
+static inline struct swift_sock *swift_sk(const struct sock *sk)
+{
+	return inet_csk_ca(sk);
+}
+
+/*
+ * ACKs in a row without an echo after which the remote part counts as fabric
+ * again: the peer turned its echo off, or a middlebox strips options. SACK blocks
+ * displace the echo for the length of a repair at most.
+ */
+#define SWIFT_ECHO_MISSES_MAX 64
+
+extern struct tcp_congestion_ops swift_cong_ops;
+
+static inline bool swift_runs(const struct sock *sk)
+{
+	return READ_ONCE(inet_csk(sk)->icsk_ca_ops) == &swift_cong_ops;
+}
+
+/* cong.c */
+int swift_cong_register(void);
+void swift_cong_unregister(void);
+
+/* rx.c */
+int swift_rx_start(void);
+void swift_rx_stop(void);
+
+/* echo.c: may sleep, but for swift_echo_take() */
+int swift_echo_enable(struct net *net, struct swift_net *sn);
+void swift_echo_disable(struct net *net);
+void swift_echo_free(struct swift_net *sn);
+bool swift_echo_take(const struct sock *sk);
+
+/* netns.c */
+int swift_netns_register(void);
+void swift_netns_unregister(void);
+
+#endif /* SWIFT_SOCK_H */
