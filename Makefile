@@ -1,24 +1,60 @@
 # SPDX-License-Identifier: GPL-2.0
-# What can be made. Each target does its own set-up; everything built lands in out/.
+# What can be made. Each target does its own set-up (scripts/setup says what it
+# installs); everything that is built lands in out/.
 
 SHELL := /bin/bash
-OUT := out
+.DEFAULT_GOAL := help
 KERNELS ?= 6.1 6.12
 
-.DEFAULT_GOAL := help
-.PHONY: help all kmod demo check bench lint clean
+.PHONY: help all kmod tools demo check bench lint clean setup-build setup-guests setup-report setup-lint
 
 help: ## show this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
 
-all: kmod ## build the module for both Debian kernels, and swiftctl
+all: kmod tools ## the module for Debian's kernels, and swiftctl
 
-# The module, once per kernel release that its headers are there for. The sources are
-# copied, because a kernel build writes beside them and two kernels must not share.
-kmod: $(KERNELS:%=kmod-%) ## build the module alone
+kmod: $(KERNELS:%=kmod-%) ## the module alone; for other kernels: scripts/build-module
 
-kmod-%:
+kmod-%: setup-build
 	@scripts/build-module $*
 
+tools: setup-build ## swiftctl
+	@cmake -S userspace -B out/build/userspace -G Ninja >out/tools.log 2>&1 && \
+		cmake --build out/build/userspace >>out/tools.log 2>&1 || { cat out/tools.log; exit 1; }
+	@echo "built out/build/userspace/swiftctl"
+
+demo: setup-guests setup-report kmod-6.12 tools out/build/wire.bpf.o ## Swift beside cubic, dctcp and bbr on a congested link, in a guest
+	@scripts/demo
+
+check: setup-guests kmod tools out/build/wire.bpf.o out/build/tunables.txt ## all tests; the last line counts them
+	@tests/check
+
+bench: setup-guests kmod-6.12 out/build/wire.bpf.o ## what an ACK costs
+	@tests/bench/run
+
+lint: setup-lint ## checkpatch, sparse, shellcheck, codespell
+	@scripts/lint
+
 clean: ## remove out/
-	rm -rf $(OUT)
+	rm -rf out
+
+out/build/wire.bpf.o: tests/vm/wire.bpf.c | setup-build
+	@mkdir -p $(@D)
+	clang -O2 -target bpf -I/usr/include/$(shell gcc -print-multiarch) -c $< -o $@
+
+out/build/tunables.txt: tests/vm/tunables.c kmod/core/swift_params.h | setup-build
+	@mkdir -p $(@D)
+	gcc -Wall -o $(@D)/tunables $< && $(@D)/tunables >$@
+
+setup-build:
+	@mkdir -p out
+	@scripts/setup build kernel
+
+setup-guests:
+	@scripts/setup build kernel guests
+
+setup-report:
+	@scripts/setup report
+
+setup-lint:
+	@scripts/setup build kernel lint

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash disable=SC2154
+# The echo on the wire: who offers, who answers, what the ACKs carry, and what happens
+# when a peer has none, a server sends cookies, or somebody lies.
+
+ok 'echo: the module loads' swift_load
+topo_routed 2
+wires r1
+swift_hosts h1 h2
+link_shape r2 right 50mbit 500us 1000
+in_ns h1 ping -qc 3 -i 0.05 "$h2_ip4" >/dev/null
+in_ns h1 ping -qc 3 -i 0.05 "$h2_ip6" >/dev/null
+
+# One transfer h1 -> h2, seen by tcpdump at h2; the text is left in $work/dump.
+capture() { # SERVER [FAMILY]
+	iperf_server h2 -1
+	in_ns h2 tcpdump -nvl -i left -w "$work/pcap" -U tcp port 5201 2>"$work/tcpdump" &
+	local dump=$!
+	wait_until 10 grep -q listening "$work/tcpdump"
+	transfer h1 "$1" 1 >"$work/rate"
+	sleep 0.3
+	kill $dump
+	wait $dump 2>/dev/null
+	tcpdump -nvr "$work/pcap" 2>/dev/null | awk '/^[0-9]/ { if (p) print p; p = $0; next } { p = p " " $0 } END { print p }' >"$work/dump"
+	wait
+}
+from_h2() { grep -aE "$h2_ip4\.5201 > |$h2_ip6\.5201 > " "$work/dump"; }
+from_h1() { grep -aE "> ($h2_ip4|$h2_ip6)\.5201" "$work/dump"; }
+pure_acks_of_data() { from_h2 | grep 'Flags \[\.\]' | grep 'length 0'; }
+
+seen_everywhere() { # pure ACKs with an echo of 2 hops, all but a few (window updates, SACK)
+	local with all
+	with=$(pure_acks_of_data | grep -c 'unknown-253 0x535702')
+	all=$(pure_acks_of_data | wc -l)
+	echo "$with of $all pure ACKs carry an echo of 2 hops"
+	[ "$all" -gt 50 ] && [ $((with * 100)) -ge $((all * 90)) ]
+}
+no_data_with_option() { ! grep -a 'length [1-9][0-9]*$' "$work/dump" | grep 'Flags \[P\?\.\]' | grep -q 'unknown-253'; }
+no_bad_checksum() { # what was offloaded is not summed yet: look where it is
+	in_ns h1 nstat -asz TcpInCsumErrors | grep -q 'TcpInCsumErrors  *0 '
+}
+
+for family in 4 6; do
+	server=h2_ip$family
+	received=$(counter h1 echoes_received)
+	capture "${!server}"
+	ok "echo: IPv$family: the SYN offers" grep -qa 'Flags \[S\].*unknown-253 0x5357[],]' "$work/dump"
+	ok "echo: IPv$family: the SYN-ACK offers" grep -qa 'Flags \[S\.\].*unknown-253 0x5357[],]' "$work/dump"
+	ok "echo: IPv$family: pure ACKs carry the echo, with 2 routers counted" seen_everywhere
+	ok "echo: IPv$family: data does not" no_data_with_option
+	ok "echo: IPv$family: h1 reads it" counts h1 echoes_received -gt $((received + 50))
+	ok "echo: IPv$family: no checksum is wrong" no_bad_checksum
+	ok "echo: IPv$family: nothing malformed" counts h1 echoes_malformed -eq 0
+done
+
+# Peers without.
+for how in cubic off; do
+	if [ $how = cubic ]; then in_ns h2 sysctl -qw net.ipv4.tcp_congestion_control=cubic
+	else swift_set h2 echo=0; fi
+	sent=$(counter h2 echoes_sent)
+	capture "$h2_ip4"
+	ok "echo: a peer that is $how does not answer the offer" not grep -qa 'Flags \[S\.\].*unknown-253' "$work/dump"
+	ok "echo: and gets and sends no echo ($how)" not grep -qa 'unknown-253 0x5357[0-9a-f]' "$work/dump"
+	ok "echo: and data flows all the same ($how)" test "$(cat "$work/rate")" -gt 1000000
+	ok "echo: its count stands still ($how)" counts h2 echoes_sent -eq "$sent"
+	swift_hosts h2
+done
+# h1 does not offer: h2 must not either.
+swift_set h1 echo=0
+capture "$h2_ip4"
+ok 'echo: no offer, no answer' not grep -qa 'unknown-253' "$work/dump"
+swift_set h1 echo=1
+
+# SYN cookies leave no room to remember.
+in_ns h2 sysctl -qw net.ipv4.tcp_syncookies=2
+negotiated=$(counter h2 echo_flows_total)
+capture "$h2_ip4"
+ok 'echo: a SYN cookie carries no offer' not grep -qa 'Flags \[S\.\].*unknown-253' "$work/dump"
+ok 'echo: and nothing is echoed' not grep -qa 'unknown-253 0x5357[0-9a-f]' "$work/dump"
+ok 'echo: the flow counts as without' counts h2 echo_flows_total -eq "$negotiated"
+in_ns h2 sysctl -qw net.ipv4.tcp_syncookies=1
+
+# Somebody on the path rewrites the option of pure ACKs (IPv4 20 + TCP 20 + timestamps 12:
+# the option is at 52: kind, length, ExID; at 56 flags and hops, at 57 the delay).
+meddle() { # MUNGE...
+	tc -n r1 filter add dev right ingress pref 9 protocol ip u32 match ip protocol 6 0xff \
+		match u8 253 0xff at 52 action pedit "$@" pipe action csum ip and tcp
+}
+honest() { tc -n r1 filter del dev right ingress pref 9; }
+within_bounds() { # every window that h1's samples showed
+	awk '{ for (i = 1; i <= NF; i++) { split($i, kv, "="); v[kv[1]] = kv[2] }
+		n++
+		if (v["fcwnd_q16"] < 65 || v["ecwnd_q16"] < 65 || v["fabric_ns"] > v["rtt_ns"]) bad++ }
+		END { print n + 0, bad + 0; exit !(n > 20 && !bad) }' "$work/samples"
+}
+traced_transfer() {
+	echo 1 >/sys/kernel/tracing/events/tcp_swift/swift_sample/enable
+	iperf_server h2 -1
+	transfer h1 "$h2_ip4" 1 >"$work/rate"
+	echo 0 >/sys/kernel/tracing/events/tcp_swift/swift_sample/enable
+	grep -a 'swift_sample:.*dport=5201' /sys/kernel/tracing/trace | sed 's/.*swift_sample: //' >"$work/samples"
+	echo >/sys/kernel/tracing/trace
+	wait
+}
+
+meddle munge offset 56 u32 set 0x3fffffff
+clamped=$(counter h1 echoes_clamped)
+traced_transfer
+ok 'echo: a lie (63 hops, 1 s of delay) is counted' counts h1 echoes_clamped -gt "$clamped"
+ok 'echo: and bends no window and no delay beyond its bounds' within_bounds
+honest
+meddle munge offset 56 u32 set 0x00000000
+traced_transfer
+ok 'echo: a claim of no delay at all is harmless' within_bounds
+honest
+meddle munge offset 53 u8 set 7
+malformed=$(counter h1 echoes_malformed)
+traced_transfer
+ok 'echo: a length that is none is malformed' counts h1 echoes_malformed -gt "$malformed"
+ok 'echo: and the flow goes on without' within_bounds
+honest
+meddle munge offset 53 u8 set 60
+malformed=$(counter h1 echoes_malformed)
+traced_transfer
+ok 'echo: a length beyond the header is malformed' counts h1 echoes_malformed -gt "$malformed"
+honest
+
+# A middlebox that drops what it does not know: ACKs with the option never arrive.
+tc -n r1 filter add dev right ingress pref 9 protocol ip u32 match ip protocol 6 0xff \
+	match u8 253 0xff at 52 action drop
+iperf_server h2 -1
+in_ns h1 timeout 30 iperf3 -c "$h2_ip4" -n 200K >"$work/out" 2>&1
+ok 'echo: where ACKs with the option get lost, the receiver stops sending it' counts h2 echoes_stopped -ge 1
+ok 'echo: and the transfer ends' grep -q 'receiver' "$work/out"
