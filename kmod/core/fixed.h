@@ -30,15 +30,22 @@ static inline u64 swift_scale_q(u64 v, u32 per, u32 shift)
  *
  * x is scaled by an even power of two into m in [1, 4), kept as q30. A straight
  * line starts within 10 % of 1/sqrt(m), and each Newton step
- * y <- y (3 - m y^2) / 2 squares the error. No division, no loop for a verifier
- * to walk.
+ * y <- y (3 - m y^2) / 2 squares the error. No division; the loop is four steps,
+ * in place of a count of leading zeros, which LLVM 14 cannot emit for BPF.
  */
 static inline u64 swift_inv_sqrt_q28(u32 x_q16)
 {
-	u32 shift = (u32)__builtin_clz(x_q16) & ~1U;
-	u64 m_q30 = (u64)x_q16 << shift;
-	u64 y_q30 = 1170378588ULL - (m_q30 * 10 >> 6); /* 1.09 - 0.156 m */
-	u64 t_q30;
+	u64 m_q30 = x_q16;
+	u32 step, shift = 0;
+	u64 y_q30, t_q30;
+
+	for (step = 16; step > 1; step /= 2) {
+		if (m_q30 >> (32 - step) == 0) {
+			m_q30 <<= step;
+			shift += step;
+		}
+	}
+	y_q30 = 1170378588ULL - (m_q30 * 10 >> 6); /* 1.09 - 0.156 m */
 
 #define SWIFT_NEWTON_STEP()                                             \
 	do {                                                            \

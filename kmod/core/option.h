@@ -68,7 +68,7 @@ static inline void swift_opt_put_echo(u8 *p, const struct swift_opt *opt)
 
 /*
  * Find our option among the @len bytes of options at @p (the TCP header behind
- * its fixed 20 bytes). @opt is written for an echo alone. Options of other
+ * its fixed 20 bytes). @opt is only valid for SWIFT_OPT_ECHO. Options of other
  * kinds and other ExIDs are stepped over; a list that is broken elsewhere ends
  * the search, as it ends TCP's own.
  */

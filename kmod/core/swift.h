@@ -301,6 +301,7 @@ static inline void swift_endpoint_feed(struct swift_state *s, const struct swift
 static inline void swift_on_ack(struct swift_state *s, const struct swift_params *p,
 				const struct swift_sample *in, struct swift_verdict *out)
 {
+	bool guessed = !in->has_echo && in->echo_expected && s->has_endpoint; /* D5 */
 	u64 ceiling_q16;
 
 	s->retx_cnt = 0;
@@ -323,10 +324,12 @@ static inline void swift_on_ack(struct swift_state *s, const struct swift_params
 		out->fabric_action = swift_react(&s->fabric, p, in, in->rtt_ns,
 						 out->fabric_target_ns);
 		s->endpoint.cwnd_q16 = s->fabric.cwnd_q16;
+		s->endpoint.last_decrease_ns = s->fabric.last_decrease_ns;
 		return;
 	}
 
-	swift_base_delay_feed(s, p, in->now_ns, out->fabric_ns);
+	if (!guessed && !out->clamped) /* a smallest value keeps a wrong one for long */
+		swift_base_delay_feed(s, p, in->now_ns, out->fabric_ns);
 	out->fabric_target_ns = swift_target_ns(s, p, in->hops);
 	out->fabric_action = swift_react(&s->fabric, p, in, out->fabric_ns,
 					 out->fabric_target_ns);
@@ -409,12 +412,12 @@ static inline void swift_on_idle_restart(struct swift_state *s, const struct swi
 					 u32 idle_rtos)
 {
 	u32 shift = swift_min_u32(idle_rtos, 16);
+	u32 init_q16 = swift_bound_cwnd(p, p->init_cwnd_q16);
 
-	if (s->fabric.cwnd_q16 > p->init_cwnd_q16)
-		s->fabric.cwnd_q16 = swift_max_u32(s->fabric.cwnd_q16 >> shift, p->init_cwnd_q16);
-	if (s->endpoint.cwnd_q16 > p->init_cwnd_q16)
-		s->endpoint.cwnd_q16 = swift_max_u32(s->endpoint.cwnd_q16 >> shift,
-						     p->init_cwnd_q16);
+	if (s->fabric.cwnd_q16 > init_q16)
+		s->fabric.cwnd_q16 = swift_max_u32(s->fabric.cwnd_q16 >> shift, init_q16);
+	if (s->endpoint.cwnd_q16 > init_q16)
+		s->endpoint.cwnd_q16 = swift_max_u32(s->endpoint.cwnd_q16 >> shift, init_q16);
 }
 
 /* --- Sending (3.4, Algorithm 1 lines 29 to 32) -------------------------------------- */
