@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The law once more, in doubles, written from the paper (Kumar et al., SIGCOMM
+ * 2020) and from the deviations D1..D8 that kmod/core/swift.h lists: what the
+ * fixed-point law is held against. Nothing of the core is computed with here;
+ * its plain structs serve as input, and to start from its state.
+ *
+ * Units: windows in packets, delays in ns, both double. Times stay u64: clocks
+ * wrap, and "an RTT has passed" is exact.
+ */
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "option.h"
+#include "swift.h"
+
+namespace oracle {
+
+constexpr double kUnit = 1.0 / 65536; /* the last place of a window, packets */
+constexpr double kNone = std::numeric_limits<double>::infinity(); /* no delay seen yet */
+constexpr double kU32Max = 4294967295.0;
+
+/* The operator's numbers, in packets, ns and fractions of one. */
+struct Params {
+	swift_tunables t;
+	double ai, beta, max_mdf, ewma_weight;
+	double min_cwnd, max_cwnd, init_cwnd;
+	double fs_range, fs_min_cwnd, fs_max_cwnd;
+
+	explicit Params(const swift_tunables &tunables) : t(tunables)
+	{
+		ai = t.ai_milli / 1e3;
+		beta = t.beta_milli / 1e3;
+		max_mdf = t.max_mdf_milli / 1e3;
+		ewma_weight = t.endpoint_ewma_milli / 1e3;
+		/* The smallest window is held at its representable value, again and again. */
+		min_cwnd = std::round(t.min_cwnd_micro / 1e6 / kUnit) * kUnit;
+		max_cwnd = t.max_cwnd;
+		init_cwnd = t.init_cwnd;
+		fs_range = t.fs_range_ns;
+		fs_min_cwnd = t.fs_min_cwnd_milli / 1e3;
+		fs_max_cwnd = t.fs_max_cwnd_milli / 1e3;
+	}
+
+	double clamp(double cwnd) const
+	{
+		return std::min(std::max(cwnd, min_cwnd), max_cwnd);
+	}
+};
+
+struct Window {
+	double cwnd;
+	u64 t_last_decrease;
+	double undo_cwnd;
+	double cut = 0; /* how much the latest event took away, the ceiling apart */
+};
+
+struct State {
+	Window fabric, endpoint;
+	double endpoint_delay; /* EWMA, 3.3 */
+	bool has_endpoint_delay;
+	int retransmit_cnt;
+	u64 base_since;
+	double base_delay[2]; /* current and previous half window */
+};
+
+inline State from_fixed(const swift_state &s)
+{
+	auto window = [](const swift_window &w) {
+		return Window{w.cwnd_q16 * kUnit, w.last_decrease_ns, w.undo_cwnd_q16 * kUnit};
+	};
+	auto delay = [](u32 ns) { return ns == SWIFT_U32_MAX ? kNone : ns; };
+
+	return {window(s.fabric), window(s.endpoint), double(s.endpoint_ns), s.has_endpoint != 0,
+		s.retx_cnt, s.base_since_ns,
+		{delay(s.base_delay_ns[0]), delay(s.base_delay_ns[1])}};
+}
+
+inline double cwnd(const State &s)
+{
+	return std::min(s.fabric.cwnd, s.endpoint.cwnd); /* 3.3 */
+}
+
+/* --- 3.5: the fabric target ----------------------------------------------------- */
+
+inline double flow_scaling(const Params &p, double fcwnd)
+{
+	double alpha = p.fs_range / (1 / std::sqrt(p.fs_min_cwnd) - 1 / std::sqrt(p.fs_max_cwnd));
+	double beta = -alpha / std::sqrt(p.fs_max_cwnd);
+
+	return std::max(0.0, std::min(alpha / std::sqrt(fcwnd) + beta, p.fs_range));
+}
+
+inline double target_delay(const State &s, const Params &p, unsigned hops, double fcwnd)
+{
+	double smallest = std::min(s.base_delay[0], s.base_delay[1]);
+	double base = 0;
+
+	switch (p.t.target_policy) {
+	case SWIFT_TARGET_STATIC: /* the paper's; hops are honoured up to SWIFT_HOPS_MAX */
+		base = p.t.base_target_ns + double(std::min(hops, 16U)) * p.t.hop_target_ns;
+		break;
+	case SWIFT_TARGET_BASE_RTT: /* D7 */
+		base = smallest;
+		break;
+	case SWIFT_TARGET_BASE_RTT_PLUS: /* D7 */
+		base = std::max(smallest + p.t.rtt_epsilon_ns, double(p.t.base_target_ns));
+		break;
+	}
+	return std::min(base + flow_scaling(p, fcwnd), kU32Max);
+}
+
+/* D7: the smallest delay of the last window of time, in two halves. */
+inline void feed_base_delay(State &s, const Params &p, u64 now, double delay)
+{
+	u64 window = u64(p.t.rtt_window_ms) * 1000000;
+	u64 age = now - s.base_since;
+
+	if (age >= window / 2) {
+		s.base_delay[1] = age >= window ? kNone : s.base_delay[0];
+		s.base_delay[0] = kNone;
+		s.base_since = now;
+	}
+	s.base_delay[0] = std::min(s.base_delay[0], delay);
+}
+
+/* --- Algorithm 1 -------------------------------------------------------------------- */
+
+/* Line 3. The clock may wrap. */
+inline bool can_decrease(const Window &w, u64 now, u32 rtt)
+{
+	return now - w.t_last_decrease >= rtt;
+}
+
+/* Lines 26 to 28; D1: only a smaller window is a decrease. */
+inline void bound_and_note(Window &w, const Params &p, double cwnd_prev, u64 now)
+{
+	w.cwnd = p.clamp(w.cwnd);
+	w.cut = std::max(0.0, cwnd_prev - w.cwnd);
+	if (w.cut > 0)
+		w.t_last_decrease = now;
+}
+
+/* Lines 6 to 14; whether delay < target is given, because near equality either will do. */
+inline void react(Window &w, const Params &p, const swift_sample &in, double delay, double target,
+		  bool below_target)
+{
+	double cwnd_prev = w.cwnd;
+
+	if (below_target) {
+		double step = w.cwnd >= 1 ? p.ai / w.cwnd * in.acked_pkts : p.ai * in.acked_pkts;
+
+		if (in.cwnd_limited) /* D2 */
+			w.cwnd += std::min(step, p.ai); /* D3 */
+	} else if (can_decrease(w, in.now_ns, in.rtt_ns) && delay > 0) {
+		w.cwnd *= std::max(1 - p.beta * ((delay - target) / delay), 1 - p.max_mdf);
+	}
+	bound_and_note(w, p, cwnd_prev, in.now_ns);
+}
+
+/* The two decisions that rounding may turn, as the law under test took them. */
+struct Decisions {
+	bool fabric_below_target;
+	bool endpoint_below_target;
+};
+
+/* What an ACK was understood as, and how exactly the numbers in it are known. */
+struct Reading {
+	bool sampled = false;
+	double fabric_delay = 0, endpoint_delay = 0; /* of this ACK */
+	double reacted_endpoint_delay = 0; /* the filtered one, D5 */
+	double fabric_target = 0, target_tolerance = 0;
+	bool clamped = false;
+	bool fabric_tie = false, endpoint_tie = false; /* Decisions were asked for */
+};
+
+constexpr double kEwmaTolerance = 1.0; /* ns: rounded down to one */
+
+/*
+ * 3.5 at a window known to one unit, plus 2e-5 of the curve's height (alpha and
+ * beta are differences of rounded numbers), plus what alpha in 1/256 leaves open,
+ * plus one ns.
+ */
+inline double target_tolerance(const State &s, const Params &p, unsigned hops)
+{
+	double w = s.fabric.cwnd;
+
+	return target_delay(s, p, hops, std::max(w - kUnit, kUnit)) -
+	       target_delay(s, p, hops, w + kUnit) + 2e-5 * p.fs_range +
+	       1 / std::sqrt(w) / 256 + 1;
+}
+
+inline Reading on_ack(State &s, const Params &p, const swift_sample &in, const Decisions &taken)
+{
+	Reading r;
+
+	s.retransmit_cnt = 0; /* line 5 */
+	if (!in.rtt_ns) /* D4 */
+		return r;
+	r.sampled = true;
+
+	/* 3.1, 3.3: endpoint = remote-queuing + local NIC Rx; fabric = RTT - endpoint. */
+	double claimed = double(in.remote_ns) + in.local_ns;
+	bool unknown = in.echo_expected && !in.has_echo; /* D5 */
+	bool guessed = unknown && s.has_endpoint_delay;
+
+	if (!in.has_echo)
+		claimed = in.local_ns;
+	if (guessed)
+		claimed = std::max(claimed, s.endpoint_delay);
+	r.clamped = claimed > in.rtt_ns;
+	r.endpoint_delay = std::min(claimed, double(in.rtt_ns));
+	r.fabric_delay = in.rtt_ns - r.endpoint_delay;
+
+	if (!unknown) { /* 3.3: EWMA, of the endpoint delay alone */
+		double weight = s.has_endpoint_delay ? p.ewma_weight : 1;
+
+		s.endpoint_delay += weight * (r.endpoint_delay - s.endpoint_delay);
+		s.has_endpoint_delay = true;
+	}
+	r.reacted_endpoint_delay = s.endpoint_delay;
+
+	auto below = [](double delay, double target, double tolerance, bool fixed, bool &tie) {
+		tie = std::abs(delay - target) <= tolerance && delay != target;
+		return tie ? fixed : delay < target;
+	};
+	auto fabric_react = [&](double delay) {
+		r.fabric_target = target_delay(s, p, in.hops, s.fabric.cwnd);
+		r.target_tolerance = target_tolerance(s, p, in.hops);
+		react(s.fabric, p, in, delay, r.fabric_target,
+		      below(delay, r.fabric_target, r.target_tolerance, taken.fabric_below_target,
+			    r.fabric_tie));
+	};
+
+	if (!p.t.split) { /* Swift-v0: Algorithm 1 on the RTT */
+		feed_base_delay(s, p, in.now_ns, in.rtt_ns);
+		fabric_react(in.rtt_ns);
+		s.endpoint.cwnd = s.fabric.cwnd;
+		s.endpoint.t_last_decrease = s.fabric.t_last_decrease;
+		s.endpoint.cut = s.fabric.cut;
+		return r;
+	}
+
+	/* D7: "seen" is neither what was guessed nor what cannot be. */
+	if (!guessed && !r.clamped)
+		feed_base_delay(s, p, in.now_ns, r.fabric_delay);
+	fabric_react(r.fabric_delay);
+	react(s.endpoint, p, in, s.endpoint_delay, p.t.endpoint_target_ns,
+	      below(s.endpoint_delay, p.t.endpoint_target_ns, kEwmaTolerance,
+		    taken.endpoint_below_target, r.endpoint_tie));
+
+	double ceiling = 16 * cwnd(s); /* D6, footnote 3 */
+	s.fabric.cwnd = std::min(s.fabric.cwnd, ceiling);
+	s.endpoint.cwnd = std::min(s.endpoint.cwnd, ceiling);
+	return r;
+}
+
+/* Lines 20, 21 and 24, 25. */
+inline void cut_by_max_mdf(Window &w, const Params &p, u64 now, u32 rtt)
+{
+	double cwnd_prev = w.cwnd;
+
+	if (can_decrease(w, now, rtt))
+		w.cwnd *= 1 - p.max_mdf;
+	bound_and_note(w, p, cwnd_prev, now);
+}
+
+/* Lines 22 to 25, for both windows. */
+inline void on_fast_recovery(State &s, const Params &p, u64 now, u32 rtt)
+{
+	s.retransmit_cnt = 0;
+	cut_by_max_mdf(s.fabric, p, now, rtt);
+	cut_by_max_mdf(s.endpoint, p, now, rtt);
+}
+
+/* Lines 15 to 21, for both windows. The counter is a byte. */
+inline void on_timeout(State &s, const Params &p, u64 now, u32 rtt)
+{
+	s.retransmit_cnt = std::min(s.retransmit_cnt + 1, 255);
+	for (Window *w : {&s.fabric, &s.endpoint}) {
+		double cwnd_prev = w->cwnd;
+
+		if (s.retransmit_cnt >= int(p.t.retx_reset_threshold)) {
+			w->cwnd = p.min_cwnd;
+			bound_and_note(*w, p, cwnd_prev, now);
+		} else {
+			cut_by_max_mdf(*w, p, now, rtt);
+		}
+	}
+}
+
+/* --- What TCP adds ------------------------------------------------------------------- */
+
+inline void note_undo(State &s)
+{
+	s.fabric.undo_cwnd = s.fabric.cwnd;
+	s.endpoint.undo_cwnd = s.endpoint.cwnd;
+}
+
+inline void undo(State &s, const Params &p)
+{
+	for (Window *w : {&s.fabric, &s.endpoint})
+		w->cwnd = p.clamp(std::max(w->cwnd, w->undo_cwnd));
+	s.retransmit_cnt = 0;
+}
+
+/* RFC 2861: halved for each RTO of silence, down to the initial window. */
+inline void on_idle_restart(State &s, const Params &p, u32 idle_rtos)
+{
+	double init = p.clamp(p.init_cwnd);
+
+	for (Window *w : {&s.fabric, &s.endpoint})
+		if (w->cwnd > init)
+			w->cwnd = std::max(init, w->cwnd * std::exp2(-double(idle_rtos)));
+}
+
+/* Lines 29 to 32. */
+inline double pacing_delay(double cwnd, double rtt)
+{
+	return cwnd < 1 ? rtt / cwnd : 0;
+}
+
+} /* namespace oracle */

@@ -1,0 +1,992 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * One case for each sentence of the paper that the law implements, and for each
+ * deviation D1..D8 of kmod/core/swift.h, with the numbers worked out by hand.
+ * Named function, then case.
+ */
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "flow.hpp"
+
+namespace {
+
+constexpr double kCwndError = 2e-4; /* packets: a few units of 2^-16, on small windows */
+constexpr auto kStatic = SWIFT_TARGET_STATIC;
+
+/* A static target of 50 us and nothing added to it. */
+swift_tunables plain(std::initializer_list<std::pair<std::string_view, u32>> changes = {})
+{
+	swift_tunables t = tunables({{"target_policy", kStatic}, {"fs_range_ns", 0},
+				     {"hop_target_ns", 0}});
+
+	for (auto [name, value] : changes)
+		EXPECT_TRUE(set_tunable(t, name, value)) << name;
+	return t;
+}
+
+/* --- Increase: Algorithm 1, lines 7 to 11; D2, D3 -------------------------------------- */
+
+TEST(increase, is_ai_over_cwnd_per_packet_above_one_packet)
+{
+	struct {
+		u32 ai_milli;
+		double cwnd;
+		u32 acked;
+		double want;
+	} cases[] = {
+		{1000, 10, 1, 10.1}, {1000, 10, 5, 10.5}, {1000, 1, 1, 2},
+		{500, 10, 2, 10.1},  {2000, 4, 1, 4.5},	  {1000, 1000, 10, 1000.01},
+	};
+
+	for (auto &c : cases) {
+		Flow f(plain({{"ai_milli", c.ai_milli}}));
+
+		f.windows(c.cwnd, c.cwnd).ack({.rtt_ns = us(40), .acked_pkts = c.acked});
+		EXPECT_NEAR(f.fcwnd(), c.want, kCwndError) << c.cwnd;
+		EXPECT_NEAR(f.ecwnd(), c.want, kCwndError) << c.cwnd;
+		EXPECT_EQ(f.v.fabric_action, SWIFT_INCREASE);
+		EXPECT_EQ(f.v.endpoint_action, SWIFT_INCREASE);
+	}
+}
+
+TEST(increase, is_ai_per_packet_below_one_packet)
+{
+	Flow f(plain({{"ai_milli", 10}}));
+
+	f.windows(0.5, 0.25).ack({.acked_pkts = 1});
+	EXPECT_NEAR(f.fcwnd(), 0.51, kCwndError);
+	EXPECT_NEAR(f.ecwnd(), 0.26, kCwndError);
+}
+
+TEST(increase, over_a_round_trip_adds_up_to_ai)
+{
+	for (double cwnd : {2.0, 10.0, 100.0, 1000.0}) {
+		Flow f(plain());
+
+		f.windows(cwnd, cwnd);
+		for (int i = 0; i < int(cwnd); i++)
+			f.ack({.acked_pkts = 1});
+		/* The window grows on the way, so the steps shrink: from 1/w to 1/(w + 1). */
+		EXPECT_LT(f.fcwnd(), cwnd + 1 + kCwndError) << cwnd;
+		EXPECT_GT(f.fcwnd(), cwnd + cwnd / (cwnd + 1) - cwnd / 65536) << cwnd;
+	}
+}
+
+TEST(increase, is_never_rounded_to_nothing)
+{
+	Flow f(plain({{"ai_milli", 1}, {"max_cwnd", 65535}}));
+
+	f.windows(60000, 60000).ack({.acked_pkts = 1});
+	EXPECT_EQ(f.s.fabric.cwnd_q16, to_q16(60000) + 1);
+}
+
+TEST(increase, stops_at_max_cwnd)
+{
+	Flow f(plain({{"max_cwnd", 10}}));
+
+	f.windows(9.95, 10).ack({.acked_pkts = 5});
+	EXPECT_EQ(f.fcwnd(), 10);
+	EXPECT_EQ(f.ecwnd(), 10);
+}
+
+TEST(increase, D2_needs_a_flow_that_its_window_holds_back)
+{
+	Flow f(plain());
+
+	f.windows(10, 10).ack({.acked_pkts = 5, .cwnd_limited = false});
+	EXPECT_EQ(f.fcwnd(), 10);
+	EXPECT_EQ(f.ecwnd(), 10);
+	EXPECT_EQ(f.v.fabric_action, SWIFT_HOLD);
+
+	/* It still makes room when there is congestion. */
+	f.ack({.rtt_ns = us(100), .cwnd_limited = false});
+	EXPECT_LT(f.fcwnd(), 10);
+}
+
+TEST(increase, without_newly_acked_packets_holds)
+{
+	Flow f(plain());
+
+	f.windows(10, 10).ack({.acked_pkts = 0});
+	EXPECT_EQ(f.fcwnd(), 10);
+	EXPECT_EQ(f.v.fabric_action, SWIFT_HOLD);
+}
+
+TEST(increase, D3_one_ack_adds_ai_at_most)
+{
+	struct {
+		double cwnd;
+		u32 acked;
+		double want;
+	} cases[] = {
+		{10, 10, 11}, {10, 11, 11}, {10, 1000, 11}, {10, SWIFT_U32_MAX, 11},
+		{0.5, 1, 1.5}, {0.5, 2, 1.5},
+	};
+
+	for (auto &c : cases) {
+		Flow f(plain());
+
+		f.windows(c.cwnd, c.cwnd).ack({.acked_pkts = c.acked});
+		EXPECT_NEAR(f.fcwnd(), c.want, kCwndError) << c.cwnd << " " << c.acked;
+	}
+}
+
+/* --- Decrease: lines 12 to 14, 26 to 28; D1 ----------------------------------------------- */
+
+TEST(decrease, follows_how_far_the_delay_is_from_the_target)
+{
+	struct {
+		u32 beta_milli, max_mdf_milli;
+		double delay_us, want; /* of a window of 10, target 50 us */
+	} cases[] = {
+		{800, 500, 50, 10},	    {800, 500, 62.5, 10 * (1 - 0.8 * 0.2)},
+		{800, 500, 100, 6},	    {800, 500, 133, 10 * (1 - 0.8 * 83 / 133)},
+		{800, 500, 200, 5},	    {800, 500, 4e6, 5}, /* max_mdf */
+		{400, 500, 100, 8},	    {1000, 1000, 100, 5},
+		{1000, 1000, 1000, 0.5},    {800, 100, 100, 9},
+	};
+
+	for (auto &c : cases) {
+		Flow f(plain({{"beta_milli", c.beta_milli}, {"max_mdf_milli", c.max_mdf_milli}}));
+
+		f.windows(10, 10).ack({.rtt_ns = us(c.delay_us)});
+		EXPECT_NEAR(f.fcwnd(), c.want, kCwndError) << c.delay_us;
+		EXPECT_EQ(f.v.fabric_action, SWIFT_DECREASE);
+	}
+}
+
+TEST(decrease, happens_once_an_rtt)
+{
+	Flow f(plain());
+
+	f.windows(16, 16).ack({.rtt_ns = us(100)});
+	EXPECT_NEAR(f.fcwnd(), 16 * 0.6, kCwndError);
+
+	f.wait(us(100) - 1).ack({.rtt_ns = us(100)});
+	EXPECT_NEAR(f.fcwnd(), 16 * 0.6, kCwndError);
+	EXPECT_EQ(f.v.fabric_action, SWIFT_HOLD);
+
+	f.wait(1).ack({.rtt_ns = us(100)});
+	EXPECT_NEAR(f.fcwnd(), 16 * 0.6 * 0.6, kCwndError);
+	EXPECT_EQ(f.v.fabric_action, SWIFT_DECREASE);
+}
+
+TEST(decrease, of_one_window_does_not_wait_for_the_other)
+{
+	Flow f(plain({{"endpoint_ewma_milli", 1000}}));
+
+	f.windows(16, 16).ack({.rtt_ns = us(100)}); /* fabric */
+	f.wait(us(10)).ack({.rtt_ns = us(400), .remote_ns = us(400)}); /* endpoint */
+	EXPECT_EQ(f.v.endpoint_action, SWIFT_DECREASE);
+	EXPECT_NEAR(f.ecwnd(), (16 + 1.0 / 16) * 0.6, kCwndError);
+}
+
+TEST(decrease, D1_acks_that_may_not_decrease_do_not_postpone_it)
+{
+	Flow f(plain());
+
+	f.windows(16, 16).ack({.rtt_ns = us(100)});
+	for (int i = 0; i < 9; i++)
+		f.wait(us(10)).ack({.rtt_ns = us(100)});
+	EXPECT_NEAR(f.fcwnd(), 16 * 0.6, kCwndError);
+	f.wait(us(10)).ack({.rtt_ns = us(100)});
+	EXPECT_NEAR(f.fcwnd(), 16 * 0.6 * 0.6, kCwndError);
+}
+
+TEST(decrease, D1_by_nothing_is_not_noted)
+{
+	Flow f(plain());
+
+	f.windows(16, 16).ack({.rtt_ns = us(50)}); /* delay == target */
+	EXPECT_EQ(f.v.fabric_action, SWIFT_DECREASE);
+	EXPECT_EQ(f.fcwnd(), 16);
+	EXPECT_EQ(f.s.fabric.last_decrease_ns, 0U);
+
+	f.wait(1).ack({.rtt_ns = us(100)});
+	EXPECT_NEAR(f.fcwnd(), 16 * 0.6, kCwndError);
+}
+
+TEST(decrease, at_the_minimum_is_not_noted)
+{
+	Flow f(plain());
+
+	f.windows(0.001, 16).ack({.rtt_ns = us(100)});
+	EXPECT_EQ(f.s.fabric.cwnd_q16, f.p.min_cwnd_q16);
+	EXPECT_EQ(f.s.fabric.last_decrease_ns, 0U);
+}
+
+TEST(decrease, stops_at_min_cwnd)
+{
+	Flow f(plain({{"min_cwnd_micro", 100000}}));
+
+	f.windows(0.15, 0.15).ack({.rtt_ns = us(1000)});
+	EXPECT_EQ(f.s.fabric.cwnd_q16, f.p.min_cwnd_q16);
+	EXPECT_NEAR(f.fcwnd(), 0.1, kCwndError);
+}
+
+TEST(decrease, survives_a_clock_that_wraps)
+{
+	Flow f(plain());
+
+	f.now_ns = ~0ULL - us(30);
+	f.windows(16, 16).ack({.rtt_ns = us(100)});
+	f.wait(us(99)).ack({.rtt_ns = us(100)});
+	EXPECT_NEAR(f.fcwnd(), 16 * 0.6, kCwndError);
+	f.wait(us(1)).ack({.rtt_ns = us(100)});
+	EXPECT_NEAR(f.fcwnd(), 16 * 0.6 * 0.6, kCwndError);
+}
+
+/* --- Splitting the RTT: 3.1, 3.3; D4, D5 ---------------------------------------------------- */
+
+TEST(split_rtt, endpoint_is_remote_plus_local_and_fabric_the_rest)
+{
+	Flow f(plain());
+
+	f.ack({.rtt_ns = us(100), .remote_ns = us(30), .local_ns = us(10)});
+	EXPECT_EQ(f.v.endpoint_ns, us(40));
+	EXPECT_EQ(f.v.fabric_ns, us(60));
+	EXPECT_FALSE(f.v.clamped);
+}
+
+TEST(split_rtt, a_slow_host_costs_the_endpoint_window_alone)
+{
+	Flow f(plain());
+
+	f.windows(16, 16).ack({.rtt_ns = us(440), .remote_ns = us(390), .local_ns = us(10)});
+	EXPECT_EQ(f.v.fabric_action, SWIFT_INCREASE); /* 40 us of 50 */
+	EXPECT_EQ(f.v.endpoint_action, SWIFT_DECREASE); /* 400 us of 200 */
+	EXPECT_NEAR(f.fcwnd(), 16 + 1.0 / 16, kCwndError);
+	EXPECT_NEAR(f.ecwnd(), 16 * 0.6, kCwndError);
+	EXPECT_EQ(f.cwnd(), f.ecwnd());
+}
+
+TEST(split_rtt, a_full_fabric_costs_the_fabric_window_alone)
+{
+	Flow f(plain());
+
+	f.windows(16, 16).ack({.rtt_ns = us(110), .remote_ns = us(10)});
+	EXPECT_NEAR(f.fcwnd(), 16 * 0.6, kCwndError);
+	EXPECT_NEAR(f.ecwnd(), 16 + 1.0 / 16, kCwndError);
+	EXPECT_EQ(f.cwnd(), f.fcwnd());
+}
+
+TEST(split_rtt, a_peer_that_claims_more_than_the_rtt_slows_itself)
+{
+	for (u32 remote_ns : {us(60), us(1e6), SWIFT_U32_MAX}) {
+		Flow f(plain());
+
+		f.ack({.rtt_ns = us(50), .remote_ns = remote_ns, .local_ns = us(5)});
+		EXPECT_TRUE(f.v.clamped);
+		EXPECT_EQ(f.v.endpoint_ns, us(50));
+		EXPECT_EQ(f.v.fabric_ns, 0U);
+	}
+
+	Flow f(plain());
+
+	f.windows(16, 16).ack({.rtt_ns = us(400), .remote_ns = SWIFT_U32_MAX});
+	EXPECT_NEAR(f.ecwnd(), 16 * 0.6, kCwndError);
+}
+
+TEST(split_rtt, claims_that_just_fit_are_not_clamped)
+{
+	Flow f(plain());
+
+	f.ack({.rtt_ns = us(50), .remote_ns = us(45), .local_ns = us(5)});
+	EXPECT_FALSE(f.v.clamped);
+	EXPECT_EQ(f.v.fabric_ns, 0U);
+}
+
+TEST(split_rtt, without_an_option_the_remote_part_counts_as_fabric)
+{
+	Flow f(plain());
+
+	f.ack({.rtt_ns = us(100), .remote_ns = us(30), .local_ns = us(10), .echo_expected = false,
+	       .has_echo = false});
+	EXPECT_EQ(f.v.endpoint_ns, us(10));
+	EXPECT_EQ(f.v.fabric_ns, us(90));
+	EXPECT_EQ(f.s.endpoint_ns, us(10));
+}
+
+TEST(split_rtt, D5_the_filtered_delay_stands_in_for_a_missing_echo)
+{
+	Flow f(plain());
+
+	f.ack({.rtt_ns = us(100), .remote_ns = us(60)});
+	f.ack({.rtt_ns = us(100), .local_ns = us(5), .has_echo = false});
+	EXPECT_EQ(f.v.endpoint_ns, us(60));
+	EXPECT_EQ(f.v.fabric_ns, us(40));
+	EXPECT_EQ(f.s.endpoint_ns, us(60)); /* not fed */
+
+	f.ack({.rtt_ns = us(100), .local_ns = us(70), .has_echo = false});
+	EXPECT_EQ(f.v.endpoint_ns, us(70)); /* what is known to be larger is believed */
+	EXPECT_EQ(f.s.endpoint_ns, us(60));
+}
+
+TEST(on_ack, D4_without_an_rtt_changes_nothing_but_the_timeout_counter)
+{
+	Flow f;
+
+	f.ack({.rtt_ns = us(40), .remote_ns = us(5)});
+	f.timeout(us(40));
+
+	swift_state before = f.s;
+
+	f.wait(seconds(1)).ack({.rtt_ns = 0, .remote_ns = us(500), .acked_pkts = 7});
+	before.retx_cnt = 0;
+	EXPECT_EQ(std::memcmp(&before, &f.s, sizeof(before)), 0);
+	EXPECT_EQ(f.v.fabric_action, SWIFT_NO_SAMPLE);
+	EXPECT_EQ(f.v.endpoint_action, SWIFT_NO_SAMPLE);
+}
+
+/* --- EWMA: 3.3 ----------------------------------------------------------------------------- */
+
+TEST(endpoint_feed, starts_at_the_first_delay_and_moves_by_its_weight)
+{
+	struct {
+		u32 ewma_milli;
+		double second_us, want_us;
+	} cases[] = {
+		{125, 180, 110}, {125, 20, 90}, {1000, 180, 180}, {1000, 20, 20}, {500, 180, 140},
+	};
+
+	for (auto &c : cases) {
+		Flow f(plain({{"endpoint_ewma_milli", c.ewma_milli}}));
+
+		f.ack({.rtt_ns = us(200), .remote_ns = us(100)});
+		EXPECT_EQ(f.s.endpoint_ns, us(100));
+		f.ack({.rtt_ns = us(200), .remote_ns = us(c.second_us)});
+		EXPECT_NEAR(f.s.endpoint_ns, us(c.want_us), 1) << c.ewma_milli;
+		EXPECT_EQ(f.v.endpoint_ns, us(c.second_us)); /* the verdict's is not filtered */
+	}
+}
+
+TEST(endpoint_feed, a_first_delay_of_nothing_counts_as_fed)
+{
+	Flow f(plain());
+
+	f.ack({.rtt_ns = us(200), .remote_ns = 0});
+	f.ack({.rtt_ns = us(200), .remote_ns = us(80)});
+	EXPECT_NEAR(f.s.endpoint_ns, us(10), 1);
+}
+
+TEST(endpoint_feed, the_endpoint_window_reacts_to_the_filtered_delay)
+{
+	Flow f(plain());
+
+	f.windows(16, 16).ack({.rtt_ns = us(900), .remote_ns = us(100)});
+	f.windows(16, 16).ack({.rtt_ns = us(900), .remote_ns = us(820)}); /* EWMA: 190 us */
+	EXPECT_EQ(f.v.endpoint_action, SWIFT_INCREASE);
+	f.windows(16, 16).ack({.rtt_ns = us(900), .remote_ns = us(820)}); /* 268.75 us */
+	EXPECT_EQ(f.v.endpoint_action, SWIFT_DECREASE);
+	EXPECT_NEAR(f.ecwnd(), 16 * (1 - 0.8 * 68.75 / 268.75), kCwndError);
+}
+
+/* --- Ceiling: 3.3 footnote 3; D6 -------------------------------------------------------------- */
+
+TEST(ceiling, D6_the_other_window_is_at_most_16_times_the_smaller)
+{
+	Flow f(plain());
+
+	f.windows(100, 2).ack({.rtt_ns = us(400), .remote_ns = us(400)});
+	EXPECT_NEAR(f.ecwnd(), 1.2, kCwndError);
+	EXPECT_EQ(f.s.fabric.cwnd_q16, 16 * f.s.endpoint.cwnd_q16);
+
+	Flow g(plain());
+
+	g.windows(2, 100).ack({.rtt_ns = us(100)});
+	EXPECT_EQ(g.s.endpoint.cwnd_q16, 16 * g.s.fabric.cwnd_q16);
+}
+
+TEST(ceiling, D6_leaves_what_is_within_it)
+{
+	Flow f(plain());
+
+	f.windows(32, 2.5).ack({.rtt_ns = us(40)});
+	EXPECT_NEAR(f.fcwnd(), 32 + 1.0 / 32, kCwndError);
+}
+
+TEST(ceiling, D6_is_back_in_charge_after_four_full_decreases)
+{
+	Flow f(plain());
+
+	f.windows(160, 10);
+	for (int i = 0; i < 4; i++)
+		f.wait(us(4000)).ack({.rtt_ns = us(4000)});
+	EXPECT_NEAR(f.fcwnd(), 10, kCwndError);
+	EXPECT_LT(f.fcwnd(), f.ecwnd());
+}
+
+/* --- Target: 3.5; D7 ------------------------------------------------------------------------------ */
+
+TEST(flow_scaling, has_the_shape_of_figure_5)
+{
+	struct {
+		double fs_min, fs_max, range_us;
+	} curves[] = {{0.1, 100, 40}, {0.001, 256, 100}, {1, 2, 1000}, {0.5, 50, 7}};
+
+	for (auto &c : curves) {
+		swift_tunables t = tunables({{"fs_range_ns", us(c.range_us)},
+					     {"fs_min_cwnd_milli", u32(c.fs_min * 1000 + .5)},
+					     {"fs_max_cwnd_milli", u32(c.fs_max * 1000 + .5)}});
+		Flow f(t);
+		u32 last_ns = SWIFT_U32_MAX;
+
+		EXPECT_EQ(swift_flow_scaling_ns(&f.p, 1), us(c.range_us));
+		EXPECT_EQ(swift_flow_scaling_ns(&f.p, to_q16(c.fs_min)), us(c.range_us));
+		EXPECT_EQ(swift_flow_scaling_ns(&f.p, to_q16(c.fs_max)), 0U);
+		EXPECT_EQ(swift_flow_scaling_ns(&f.p, SWIFT_U32_MAX), 0U);
+		for (double w = c.fs_min / 2; w < c.fs_max * 2; w *= 1.001) {
+			u32 add_ns = swift_flow_scaling_ns(&f.p, to_q16(w));
+
+			ASSERT_LE(add_ns, last_ns) << w;
+			last_ns = add_ns;
+		}
+	}
+}
+
+TEST(flow_scaling, is_linear_in_one_over_the_root_of_the_window)
+{
+	/* alpha = 100 / (1/sqrt(1) - 1/sqrt(100)) = 111.11 us, beta = -11.11 us */
+	Flow f(tunables({{"fs_range_ns", us(100)}, {"fs_min_cwnd_milli", 1000},
+			 {"fs_max_cwnd_milli", 100000}}));
+	struct {
+		double cwnd, want_us;
+	} cases[] = {{4, 44.444}, {16, 16.667}, {25, 11.111}, {64, 2.7778}, {2, 67.456}};
+
+	for (auto &c : cases)
+		EXPECT_NEAR(swift_flow_scaling_ns(&f.p, to_q16(c.cwnd)), us(c.want_us), 3) << c.cwnd;
+}
+
+TEST(flow_scaling, is_off_when_its_range_is_nothing)
+{
+	Flow f(tunables({{"fs_range_ns", 0}}));
+
+	for (double w : {0.0005, 0.001, 0.002, 1.0, 100.0, 300.0})
+		EXPECT_EQ(swift_flow_scaling_ns(&f.p, to_q16(w)), 0U);
+}
+
+TEST(target, scales_with_the_fabric_window_alone)
+{
+	Flow f(tunables({{"target_policy", kStatic}}));
+
+	f.windows(0.5, 100);
+	u32 small_ns = swift_target_ns(&f.s, &f.p, 0);
+	f.windows(0.5, 1);
+	EXPECT_EQ(swift_target_ns(&f.s, &f.p, 0), small_ns);
+	f.windows(100, 100);
+	EXPECT_LT(swift_target_ns(&f.s, &f.p, 0), small_ns);
+}
+
+TEST(target, static_adds_hops_up_to_16)
+{
+	Flow f(tunables({{"target_policy", kStatic}, {"fs_range_ns", 0},
+			 {"hop_target_ns", 1500}}));
+
+	for (u32 hops = 0; hops < 256; hops++)
+		EXPECT_EQ(swift_target_ns(&f.s, &f.p, u8(hops)),
+			  us(50) + 1500 * std::min(hops, 16U));
+}
+
+TEST(target, D7_learnt_targets_ignore_hops)
+{
+	for (u32 policy : {SWIFT_TARGET_BASE_RTT, SWIFT_TARGET_BASE_RTT_PLUS}) {
+		Flow f(tunables({{"target_policy", policy}, {"fs_range_ns", 0}}));
+
+		f.ack({.rtt_ns = us(300)});
+		EXPECT_EQ(swift_target_ns(&f.s, &f.p, 7), swift_target_ns(&f.s, &f.p, 0));
+	}
+}
+
+TEST(target, D7_base_rtt_is_the_smallest_fabric_delay_seen)
+{
+	Flow f(tunables({{"target_policy", SWIFT_TARGET_BASE_RTT}, {"fs_range_ns", 0}}));
+
+	f.ack({.rtt_ns = us(300), .remote_ns = us(100)});
+	EXPECT_EQ(f.v.fabric_target_ns, us(200));
+	f.ack({.rtt_ns = us(300), .remote_ns = us(170)});
+	EXPECT_EQ(f.v.fabric_target_ns, us(130));
+	f.ack({.rtt_ns = us(500)});
+	EXPECT_EQ(f.v.fabric_target_ns, us(130));
+}
+
+TEST(target, D7_base_rtt_plus_adds_room_but_not_less_than_base_target)
+{
+	struct {
+		double delay_us, epsilon_us, want_us;
+	} cases[] = {{300, 50, 350}, {20, 10, 50}, {20, 50, 70}, {300, 0, 300}};
+
+	for (auto &c : cases) {
+		Flow f(tunables({{"target_policy", SWIFT_TARGET_BASE_RTT_PLUS},
+				 {"fs_range_ns", 0}, {"rtt_epsilon_ns", us(c.epsilon_us)}}));
+
+		f.ack({.rtt_ns = us(c.delay_us)});
+		EXPECT_EQ(f.v.fabric_target_ns, us(c.want_us));
+	}
+}
+
+TEST(target, saturates_before_any_delay_was_seen)
+{
+	Flow f;
+
+	EXPECT_EQ(swift_target_ns(&f.s, &f.p, 0), SWIFT_U32_MAX);
+}
+
+TEST(base_delay, is_forgotten_after_its_window)
+{
+	Flow f(tunables({{"target_policy", SWIFT_TARGET_BASE_RTT}, {"fs_range_ns", 0},
+			 {"rtt_window_ms", 10000}}));
+
+	f.ack({.rtt_ns = us(100)});
+	for (int s = 1; s < 10; s++) { /* believed for half a window at the least */
+		f.wait(seconds(1)).ack({.rtt_ns = us(300)});
+		if (s <= 5) {
+			EXPECT_EQ(f.v.fabric_target_ns, us(100)) << s;
+		}
+	}
+	f.wait(seconds(1)).ack({.rtt_ns = us(300)});
+	EXPECT_EQ(f.v.fabric_target_ns, us(300)); /* the path has changed */
+}
+
+TEST(base_delay, is_forgotten_after_a_long_silence)
+{
+	Flow f(tunables({{"target_policy", SWIFT_TARGET_BASE_RTT}, {"fs_range_ns", 0}}));
+
+	f.ack({.rtt_ns = us(100)});
+	f.wait(seconds(10)).ack({.rtt_ns = us(300)});
+	EXPECT_EQ(f.v.fabric_target_ns, us(300));
+}
+
+TEST(base_delay, D5_is_not_learnt_from_a_guessed_remote_part)
+{
+	Flow f(tunables({{"fs_range_ns", 0}}));
+
+	/* The host is slow (EWMA 300 us), the path takes 400 us. */
+	f.ack({.rtt_ns = us(700), .remote_ns = us(300)});
+	EXPECT_EQ(f.v.fabric_target_ns, us(450));
+	/* The host was quick this once, but the ACK had no room to say so. */
+	f.wait(us(700)).ack({.rtt_ns = us(410), .has_echo = false});
+	EXPECT_EQ(f.v.fabric_target_ns, us(450));
+}
+
+TEST(base_delay, is_not_learnt_from_an_impossible_claim)
+{
+	Flow f(tunables({{"fs_range_ns", 0}}));
+
+	f.ack({.rtt_ns = us(400)});
+	f.wait(us(400)).ack({.rtt_ns = us(400), .remote_ns = us(401)});
+	EXPECT_EQ(f.v.fabric_target_ns, us(450));
+}
+
+/* --- Loss: 3.6, lines 15 to 25; D8 --------------------------------------------------------------------- */
+
+TEST(fast_recovery, cuts_both_windows_by_max_mdf)
+{
+	Flow f(plain({{"max_mdf_milli", 300}}));
+
+	f.windows(10, 20);
+	EXPECT_TRUE(f.loss(us(100)));
+	EXPECT_NEAR(f.fcwnd(), 7, kCwndError);
+	EXPECT_NEAR(f.ecwnd(), 14, kCwndError);
+}
+
+TEST(fast_recovery, D8_cuts_once_an_rtt_for_as_long_as_losses_are_found)
+{
+	Flow f(plain());
+
+	f.windows(16, 16);
+	EXPECT_TRUE(f.loss(us(100)));
+	EXPECT_FALSE(f.wait(us(100) - 1).loss(us(100)));
+	EXPECT_NEAR(f.fcwnd(), 8, kCwndError);
+	EXPECT_TRUE(f.wait(1).loss(us(100)));
+	EXPECT_NEAR(f.fcwnd(), 4, kCwndError);
+}
+
+TEST(fast_recovery, does_not_cut_again_what_delay_has_just_cut)
+{
+	Flow f(plain());
+
+	f.windows(10, 10).ack({.rtt_ns = us(100)});
+	f.wait(us(50)).loss(us(100));
+	EXPECT_NEAR(f.fcwnd(), 6, kCwndError);
+	EXPECT_NEAR(f.ecwnd(), 10.1 / 2, kCwndError);
+}
+
+TEST(fast_recovery, resets_the_timeout_counter)
+{
+	Flow f(plain());
+
+	f.timeout(us(100));
+	f.timeout(us(100));
+	f.loss(us(100));
+	EXPECT_EQ(f.s.retx_cnt, 0);
+}
+
+TEST(timeout, cuts_by_max_mdf_when_an_rtt_has_passed)
+{
+	Flow f(plain());
+
+	f.windows(16, 16);
+	EXPECT_FALSE(f.timeout(us(100)));
+	EXPECT_NEAR(f.fcwnd(), 8, kCwndError);
+	EXPECT_NEAR(f.ecwnd(), 8, kCwndError);
+	EXPECT_FALSE(f.wait(us(99)).timeout(us(100))); /* the can_decrease gate of line 20 */
+	EXPECT_NEAR(f.fcwnd(), 8, kCwndError);
+	EXPECT_EQ(f.s.retx_cnt, 2);
+}
+
+TEST(timeout, at_the_threshold_resets_to_min_cwnd_without_asking)
+{
+	for (u32 threshold : {1U, 3U, 255U}) {
+		Flow f(plain({{"retx_reset_threshold", threshold}}));
+
+		f.windows(16, 16);
+		for (u32 i = 1; i < threshold; i++) {
+			EXPECT_FALSE(f.timeout(us(100))) << i;
+		}
+		if (threshold > 1) {
+			EXPECT_NEAR(f.fcwnd(), 8, kCwndError);
+		}
+		EXPECT_TRUE(f.timeout(us(100))); /* the same ns: no can_decrease */
+		EXPECT_EQ(f.s.fabric.cwnd_q16, f.p.min_cwnd_q16);
+		EXPECT_EQ(f.s.endpoint.cwnd_q16, f.p.min_cwnd_q16);
+		EXPECT_EQ(f.s.fabric.last_decrease_ns, f.now_ns);
+		EXPECT_TRUE(f.timeout(us(100)));
+	}
+}
+
+TEST(timeout, counter_does_not_wrap)
+{
+	Flow f(plain({{"retx_reset_threshold", 255}}));
+
+	for (int i = 0; i < 600; i++)
+		f.timeout(us(100));
+	EXPECT_EQ(f.s.retx_cnt, 255);
+}
+
+TEST(timeout, counter_is_reset_by_an_ack)
+{
+	Flow f(plain());
+
+	f.windows(16, 16).timeout(us(100));
+	f.timeout(us(100));
+	f.ack({.rtt_ns = us(40)});
+	EXPECT_EQ(f.s.retx_cnt, 0);
+	EXPECT_FALSE(f.timeout(us(100)));
+	EXPECT_FALSE(f.timeout(us(100)));
+	EXPECT_TRUE(f.timeout(us(100)));
+}
+
+TEST(undo, takes_the_windows_back_to_before_the_episode)
+{
+	Flow f(plain());
+
+	f.windows(10, 20);
+	swift_note_undo(&f.s);
+	f.loss(us(100));
+	f.wait(us(200));
+	f.timeout(us(100));
+	EXPECT_NEAR(f.fcwnd(), 2.5, kCwndError);
+	swift_undo(&f.s, &f.p);
+	EXPECT_EQ(f.fcwnd(), 10);
+	EXPECT_EQ(f.ecwnd(), 20);
+	EXPECT_EQ(f.s.retx_cnt, 0);
+}
+
+TEST(undo, never_shrinks_a_window_and_keeps_to_max_cwnd)
+{
+	Flow f(plain({{"max_cwnd", 100}}));
+
+	f.windows(10, 10);
+	swift_note_undo(&f.s);
+	f.windows(30, 5);
+	swift_undo(&f.s, &f.p);
+	EXPECT_EQ(f.fcwnd(), 30);
+	EXPECT_EQ(f.ecwnd(), 10);
+
+	f.s.fabric.undo_cwnd_q16 = to_q16(200); /* max_cwnd was lowered meanwhile */
+	swift_undo(&f.s, &f.p);
+	EXPECT_EQ(f.fcwnd(), 100);
+}
+
+TEST(undo, of_nothing_noted_does_nothing)
+{
+	Flow f(plain());
+
+	f.windows(10, 12);
+	swift_undo(&f.s, &f.p);
+	EXPECT_EQ(f.fcwnd(), 10);
+	EXPECT_EQ(f.ecwnd(), 12);
+}
+
+/* --- Start and restart --------------------------------------------------------------------------------- */
+
+TEST(init, takes_the_parameter_or_the_route)
+{
+	struct {
+		u32 param, route;
+		double want;
+	} cases[] = {{2, 0, 2}, {2, 10, 10}, {40, 0, 40}, {2, 5000, 4096}, {2, SWIFT_U32_MAX, 4096}};
+
+	for (auto &c : cases) {
+		Flow f(tunables({{"init_cwnd", c.param}}));
+
+		swift_init(&f.s, &f.p, c.route);
+		EXPECT_EQ(f.fcwnd(), c.want);
+		EXPECT_EQ(f.ecwnd(), c.want);
+	}
+}
+
+TEST(init, may_decrease_at_the_first_ack)
+{
+	Flow f(plain());
+
+	f.ack({.rtt_ns = us(100)});
+	EXPECT_NEAR(f.fcwnd(), 2 * 0.6, kCwndError);
+}
+
+TEST(idle_restart, halves_towards_the_initial_window)
+{
+	struct {
+		double cwnd;
+		u32 rtos;
+		double want;
+	} cases[] = {{64, 0, 64}, {64, 1, 32}, {64, 3, 8},  {64, 5, 2},
+		     {64, 40, 2}, {64, SWIFT_U32_MAX, 2}, {2, 3, 2}, {0.5, 3, 0.5}};
+
+	for (auto &c : cases) {
+		Flow f(plain());
+
+		f.windows(c.cwnd, c.cwnd * 2);
+		swift_on_idle_restart(&f.s, &f.p, c.rtos);
+		EXPECT_EQ(f.fcwnd(), c.want) << c.cwnd << " " << c.rtos;
+		EXPECT_GE(f.ecwnd(), f.fcwnd());
+	}
+}
+
+TEST(idle_restart, keeps_to_min_cwnd)
+{
+	Flow f(plain({{"min_cwnd_micro", 10000000}, {"init_cwnd", 1}}));
+
+	f.windows(20, 10);
+	swift_on_idle_restart(&f.s, &f.p, 10);
+	EXPECT_EQ(f.fcwnd(), 10);
+	EXPECT_EQ(f.ecwnd(), 10);
+}
+
+/* --- Swift-v0: one window, one target, the whole RTT ------------------------------------------------------ */
+
+TEST(v0, reacts_to_the_whole_rtt)
+{
+	Flow f(plain({{"split", 0}}));
+
+	f.windows(10, 10).ack({.rtt_ns = us(100), .remote_ns = us(90)});
+	EXPECT_NEAR(f.fcwnd(), 6, kCwndError);
+	EXPECT_EQ(f.s.endpoint.cwnd_q16, f.s.fabric.cwnd_q16);
+	EXPECT_EQ(f.v.endpoint_action, SWIFT_NO_SAMPLE);
+}
+
+TEST(v0, has_no_endpoint_target)
+{
+	Flow f(plain({{"split", 0}, {"base_target_ns", us(1000)}}));
+
+	f.windows(10, 10).ack({.rtt_ns = us(900), .remote_ns = us(890)});
+	EXPECT_NEAR(f.fcwnd(), 10.1, kCwndError);
+}
+
+TEST(v0, learns_the_smallest_rtt)
+{
+	Flow f(tunables({{"split", 0}, {"target_policy", SWIFT_TARGET_BASE_RTT},
+			 {"fs_range_ns", 0}}));
+
+	f.ack({.rtt_ns = us(300), .remote_ns = us(100)});
+	EXPECT_EQ(f.v.fabric_target_ns, us(300));
+}
+
+TEST(v0, a_loss_does_not_cut_again_what_delay_has_just_cut)
+{
+	Flow f(plain({{"split", 0}}));
+
+	f.windows(10, 10).ack({.rtt_ns = us(100)});
+	EXPECT_FALSE(f.wait(us(50)).loss(us(100)));
+	EXPECT_NEAR(f.cwnd(), 6, kCwndError);
+}
+
+/* --- Sending: 3.4, lines 29 to 32 -------------------------------------------------------------------------- */
+
+TEST(pacing_delay, is_rtt_over_cwnd_below_one_packet)
+{
+	EXPECT_EQ(swift_pacing_delay_ns(to_q16(0.5), us(30)), us(60)); /* 3.4's example */
+	EXPECT_EQ(swift_pacing_delay_ns(to_q16(0.25), us(30)), us(120));
+	EXPECT_NEAR(double(swift_pacing_delay_ns(to_q16(0.001), SWIFT_U32_MAX)),
+		    4294967295.0 * 65536 / 66, 1);
+}
+
+TEST(pacing_delay, is_nothing_from_one_packet_on)
+{
+	EXPECT_EQ(swift_pacing_delay_ns(to_q16(1), us(30)), 0U);
+	EXPECT_EQ(swift_pacing_delay_ns(to_q16(50), us(30)), 0U);
+	EXPECT_GT(swift_pacing_delay_ns(to_q16(1) - 1, us(300)), us(300));
+}
+
+TEST(pacing_rate, is_a_packet_each_pacing_delay)
+{
+	EXPECT_EQ(swift_pacing_rate_Bps(to_q16(0.5), us(50), 1500), 15000000U);
+	EXPECT_EQ(swift_pacing_rate_Bps(to_q16(1), us(50), 1500), ~0ULL);
+	EXPECT_EQ(swift_pacing_rate_Bps(to_q16(0.5), 0, 1500), ~0ULL);
+	EXPECT_EQ(swift_pacing_rate_Bps(66, SWIFT_U32_MAX, 1), 1U); /* never stopped */
+	EXPECT_GT(swift_pacing_rate_Bps(to_q16(0.5), 1, SWIFT_U32_MAX), 1ULL << 60);
+}
+
+/* New rounds until one has the packet more; false if none has. */
+bool reach_extra(swift_dither &d, double cwnd)
+{
+	for (int round = 0; round < 10; round++)
+		if (swift_snd_cwnd_pkts(&d, to_q16(cwnd), true) > u32(cwnd))
+			return true;
+	return false;
+}
+
+TEST(snd_cwnd, averages_to_the_window)
+{
+	const int rounds = 200;
+
+	for (int centi = 100; centi <= 1000; centi++) {
+		double cwnd = centi / 100.0;
+		swift_dither d = {};
+		u64 sent = 0;
+
+		for (int i = 0; i < rounds; i++) {
+			u32 pkts = swift_snd_cwnd_pkts(&d, to_q16(cwnd), true);
+
+			ASSERT_GE(pkts, u32(cwnd));
+			ASSERT_LE(pkts, u32(cwnd) + 1);
+			sent += pkts;
+		}
+		EXPECT_NEAR(double(sent) / rounds, cwnd, 1.0 / rounds + 1e-5) << cwnd;
+	}
+}
+
+TEST(snd_cwnd, is_constant_within_a_round)
+{
+	swift_dither d = {};
+
+	for (int round = 0; round < 20; round++) {
+		u32 pkts = swift_snd_cwnd_pkts(&d, to_q16(2.5), true);
+
+		for (int ack = 0; ack < 3; ack++)
+			EXPECT_EQ(swift_snd_cwnd_pkts(&d, to_q16(2.5), false), pkts);
+	}
+}
+
+TEST(snd_cwnd, a_decrease_acts_at_once)
+{
+	swift_dither d = {};
+
+	EXPECT_EQ(swift_snd_cwnd_pkts(&d, to_q16(10), true), 10U);
+	EXPECT_EQ(swift_snd_cwnd_pkts(&d, to_q16(5), false), 5U);
+
+	ASSERT_TRUE(reach_extra(d, 9.5));
+	EXPECT_LE(swift_snd_cwnd_pkts(&d, to_q16(4.75), false), 5U);
+}
+
+TEST(snd_cwnd, is_one_packet_below_one)
+{
+	swift_dither d = {};
+
+	for (double w : {0.999, 0.5, 0.001})
+		EXPECT_EQ(swift_snd_cwnd_pkts(&d, to_q16(w), true), 1U) << w;
+
+	/* and the carry of a larger window is not left over */
+	ASSERT_TRUE(reach_extra(d, 1.5));
+	EXPECT_EQ(swift_snd_cwnd_pkts(&d, to_q16(0.5), false), 1U);
+	EXPECT_EQ(swift_snd_cwnd_pkts(&d, to_q16(1.5), false), 1U);
+}
+
+/* --- Parameters ------------------------------------------------------------------------------------------------- */
+
+struct Row {
+	const char *name;
+	u32 def, lo, hi;
+};
+
+constexpr Row kRows[] = {
+#define SWIFT_X(name, def, lo, hi, doc) {#name, def, lo, hi},
+	SWIFT_TUNABLES(SWIFT_X)
+#undef SWIFT_X
+};
+
+/* Refused by this name, and nothing written. */
+void expect_refused(const swift_tunables &t, const char *name)
+{
+	swift_params p, untouched;
+	const char *refused;
+
+	std::memset(&p, 0xa5, sizeof(p));
+	untouched = p;
+	refused = swift_params_prepare(&p, &t);
+	ASSERT_NE(refused, nullptr) << name;
+	EXPECT_STREQ(refused, name);
+	EXPECT_EQ(std::memcmp(&p, &untouched, sizeof(p)), 0) << name;
+}
+
+TEST(params_prepare, accepts_the_defaults_and_each_end_of_each_range)
+{
+	swift_params p;
+	swift_tunables t = tunables();
+
+	EXPECT_EQ(swift_params_prepare(&p, &t), nullptr);
+	for (const Row &row : kRows) {
+		EXPECT_LE(row.lo, row.def) << row.name;
+		EXPECT_LE(row.def, row.hi) << row.name;
+		for (u32 value : {row.lo, row.hi}) {
+			t = tunables({{row.name, value}});
+			/* the partners that the two cross rules need */
+			t.fs_max_cwnd_milli = std::max(t.fs_max_cwnd_milli,
+						       2 * t.fs_min_cwnd_milli);
+			t.max_cwnd = std::max(t.max_cwnd, t.min_cwnd_micro / 1000000);
+			EXPECT_EQ(swift_params_prepare(&p, &t), nullptr) << row.name << value;
+		}
+	}
+}
+
+TEST(params_prepare, refuses_what_is_out_of_range_by_name)
+{
+	for (const Row &row : kRows) {
+		expect_refused(tunables({{row.name, row.lo - 1}}), row.name);
+		expect_refused(tunables({{row.name, row.hi + 1}}), row.name);
+		expect_refused(tunables({{row.name, SWIFT_U32_MAX}}), row.name);
+	}
+}
+
+TEST(params_prepare, refuses_rows_that_contradict_each_other)
+{
+	swift_params p;
+	swift_tunables t;
+
+	expect_refused(tunables({{"fs_min_cwnd_milli", 500}, {"fs_max_cwnd_milli", 999}}),
+		       "fs_max_cwnd_milli");
+	expect_refused(tunables({{"fs_min_cwnd_milli", 1000000}}), "fs_max_cwnd_milli");
+	t = tunables({{"fs_min_cwnd_milli", 500}, {"fs_max_cwnd_milli", 1000}});
+	EXPECT_EQ(swift_params_prepare(&p, &t), nullptr);
+
+	expect_refused(tunables({{"min_cwnd_micro", 1000001}, {"max_cwnd", 1}}), "min_cwnd_micro");
+	t = tunables({{"min_cwnd_micro", 1000000}, {"max_cwnd", 1}});
+	EXPECT_EQ(swift_params_prepare(&p, &t), nullptr);
+}
+
+TEST(params_prepare, converts_to_the_units_of_the_law)
+{
+	Flow f(tunables({{"min_cwnd_micro", 250000}, {"ai_milli", 1500}, {"rtt_window_ms", 250}}));
+
+	EXPECT_EQ(f.p.min_cwnd_q16, to_q16(0.25));
+	EXPECT_EQ(f.p.max_cwnd_q16, to_q16(4096));
+	EXPECT_EQ(f.p.ai_q24, 3U << 23);
+	EXPECT_EQ(f.p.beta_q24, 13421773U); /* 0.8 * 2^24, to nearest */
+	EXPECT_EQ(f.p.max_mdf_q24, 1U << 23);
+	EXPECT_EQ(f.p.rtt_window_ns, 250000000U);
+	EXPECT_EQ(f.p.pad, 0);
+}
+
+} /* namespace */
