@@ -22,7 +22,7 @@ capture() { # SERVER [FAMILY]
 	kill $dump
 	wait $dump 2>/dev/null
 	tcpdump -nvr "$work/pcap" 2>/dev/null | awk '/^[0-9]/ { if (p) print p; p = $0; next } { p = p " " $0 } END { print p }' >"$work/dump"
-	wait
+	cleanup_jobs
 }
 from_h2() { grep -aE "$h2_ip4\.5201 > |$h2_ip6\.5201 > " "$work/dump"; }
 from_h1() { grep -aE "> ($h2_ip4|$h2_ip6)\.5201" "$work/dump"; }
@@ -100,7 +100,7 @@ traced_transfer() {
 	echo 0 >/sys/kernel/tracing/events/tcp_swift/swift_sample/enable
 	grep -a 'swift_sample:.*dport=5201' /sys/kernel/tracing/trace | sed 's/.*swift_sample: //' >"$work/samples"
 	echo >/sys/kernel/tracing/trace
-	wait
+	cleanup_jobs
 }
 
 meddle munge offset 56 u32 set 0x3fffffff

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+#
+# The guest kernels' cache: Debian kernel packages, downloaded and unpacked
+# without being installed. Sourced by scripts/vm after common.sh.
+#
+#   $cache/RELEASE/vmlinux       the package's kernel, uncompressed
+#                  initramfs     busybox and the modules that mount the root
+#                  tree/         usr/lib/modules/RELEASE, laid over the guest's root
+#                  headers/      the header packages, to build modules with
+#                  stamp         what `fingerprint` says
+#   $cache/6.12 -> RELEASE       which release the line's name stands for
+
+cache=${TCP_SWIFT_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/tcp_swift}/kernels
+# shellcheck disable=SC2034 # used by scripts/vm
+kernel_lines='6.1 6.12'
+declare -A metapackage=([6.1]=linux-image-amd64 [6.12]=linux-image-6.12-amd64)
+
+# Checksums of the boot files, names and sizes of all the rest: cheap enough for
+# every run, and any file lost or cut short shows. (The packages were
+# verified by sha256 when they came.)
+fingerprint() { # DIR
+	(cd "$1" && cksum vmlinux initramfs &&
+		find tree headers -type f -printf '%s %p\n' | LC_ALL=C sort | cksum) 2>/dev/null
+}
+
+kernel_is_whole() { # DIR
+	[ -f "$1/stamp" ] && [ "$(cat "$1/stamp")" = "$(fingerprint "$1")" ]
+}
+
+# Finds or makes the cache entry of a line ("6.12") and sets kernel_dir, release.
+use_kernel() { # LINE
+	local name
+	mkdir -p "$cache" 2>/dev/null || die "cannot write the cache $cache; set TCP_SWIFT_CACHE"
+	name=$(readlink "$cache/$1")
+	[ -n "$name" ] && kernel_is_whole "$cache/$name" || fetch_kernel "$1" || return
+	release=$(readlink "$cache/$1")
+	# shellcheck disable=SC2034 # used by scripts/vm
+	kernel_dir=$cache/$release
+}
+
+dependencies() { # PACKAGE REGEX: those whose names match
+	apt-cache depends --important "$1" 2>/dev/null | sed -nE "s/^ *Depends: ($2.*)/\1/p"
+}
+
+get_package() { # PACKAGE DIR: downloads, verifies, unpacks
+	local sum
+	say "downloading $1"
+	apt_retry apt-get -qq -o APT::Sandbox::User=root download "$1" >&2 ||
+		die "cannot download $1; check the network and apt's sources"
+	sum=$(apt-cache show --no-all-versions "$1" | sed -n 's/^SHA256: //p')
+	echo "$sum $(echo ./*.deb)" | sha256sum --quiet -c >&2 ||
+		die "the downloaded $1 is not what apt promised; run apt-get update and try again"
+	dpkg-deb -x ./*.deb "$2" || die "cannot unpack $1 in $PWD; is the disk full?"
+	rm ./*.deb
+}
+
+fetch_kernel() ( # LINE
+	line=$1
+	exec 9>"$cache/lock"
+	flock -n 9 || { say "waiting for another download to end"; flock 9; }
+
+	package=$(dependencies "${metapackage[$line]}" linux-image-)
+	if [ -z "$package" ]; then
+		[ "$(id -u)" = 0 ] && say "refreshing the package lists" && apt-get -qq update >&2
+		package=$(dependencies "${metapackage[$line]}" linux-image-)
+		[ -n "$package" ] || die "apt knows no ${metapackage[$line]}; run apt-get update as root (Debian 12 only)"
+	fi
+	name=${package#linux-image-}
+	if kernel_is_whole "$cache/$name"; then # another run was quicker, or nothing newer
+		ln -sfn "$name" "$cache/$line"
+		exit
+	fi
+	[ ! -e "$cache/$name" ] || say "the cached $name is damaged; fetching it again"
+
+	rm -rf "$cache"/.new-* # left by a run that was killed
+	temp=$(mktemp -d "$cache/.new-XXXXXX") || exit
+	trap 'rm -rf "$temp"' EXIT
+	trap 'exit 130' INT
+	trap 'exit 143' TERM
+	cd "$temp" || exit
+
+	get_package "$package" unpacked
+	get_package "linux-headers-$name" headers
+	for part in $(dependencies "linux-headers-$name" 'linux-(headers|kbuild)-'); do
+		get_package "$part" headers
+	done
+	say "unpacking"
+	mkdir -p tree/usr/lib
+	mv unpacked/lib/modules tree/usr/lib/
+	depmod -b tree/usr "$name"
+	unpack_vmlinux "unpacked/boot/vmlinuz-$name" || die "$package holds a kernel in a form not known here"
+	rm -r unpacked
+	make_initramfs "$name"
+	headers=usr/src/linux-headers-$name
+	sed -i "s|/usr/src/|$cache/$name/headers/usr/src/|" "headers/$headers/Makefile" # the one absolute path
+	ln -sfn "$cache/$name/headers/$headers" "tree/usr/lib/modules/$name/build"
+	fingerprint . >stamp
+	chmod 755 .
+
+	cd "$cache" || exit
+	rm -rf "${cache:?}/$name"
+	mv "$temp" "$name"
+	ln -sfn "$name" "$line"
+	say "$name is ready in $cache"
+)
+
+# Booted uncompressed, the emulated CPU is spared seconds of unpacking. Where
+# the compressed part lies: Documentation/arch/x86/boot.rst.
+unpack_vmlinux() { # VMLINUZ
+	local setup offset length
+	setup=$(od -An -j $((0x1f1)) -N 1 -t u1 "$1")
+	read -r offset length < <(od -An -j $((0x248)) -N 8 -t u4 "$1")
+	# the last four bytes are the unpacked size
+	tail -c +$(((setup + 1) * 512 + offset + 1)) "$1" | head -c $((length - 4)) >payload
+	xz -dc payload >vmlinux 2>/dev/null || zstd -qdcf payload >vmlinux || return
+	rm payload
+	[ "$(head -c 4 vmlinux)" = $'\x7fELF' ]
+}
+
+# busybox and the modules that mount the root; /init is added by each run.
+make_initramfs() { # RELEASE, in the cache entry
+	local applet module path
+	mkdir -p initramfs.d/bin initramfs.d/modules
+	cp "$(command -v busybox)" initramfs.d/bin/busybox
+	for applet in $(busybox --list); do
+		[ "$applet" = busybox ] || ln -s busybox "initramfs.d/bin/$applet"
+	done
+	for module in virtio_pci 9pnet_virtio 9p overlay; do
+		modprobe -d tree/usr -S "$1" --show-depends "$module"
+	done | awk '$1 == "insmod" && !seen[$2]++ { print $2 }' | while read -r path; do
+		module=${path##*/}
+		case $path in
+		*.xz) xz -dc "$path" >"initramfs.d/modules/${module%.xz}" ;;
+		*) cp "$path" initramfs.d/modules/ ;;
+		esac
+		echo "${module%.xz}"
+	done >initramfs.d/modules/order
+	(cd initramfs.d && find . | cpio -o -H newc -R 0:0 --quiet) >initramfs
+	rm -rf initramfs.d
+}

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+#
+# TAP from bash, on the host and in guests. Sourced, never run:
+#
+#   plan 3                                  # optional; else `finish` prints it
+#   ok 'the module loads' insmod kmod/tcp_swift.ko
+#   ok 'no drops' [ "$drops" = 0 ]
+#   skip 'needs two CPUs' 'this guest has one'
+#   finish                                  # always last; its absence is a failure
+
+# What a test prints, in a file without a name: gone however the script ends.
+tap_output=$(mktemp) && exec {tap_fd}<>"$tap_output" && rm "$tap_output"
+tap_output=/dev/fd/$tap_fd
+
+tap_count=0 tap_failed=0 tap_planned=''
+
+plan() { tap_planned=$1; echo "1..$1"; }
+diag() { printf '%s\n' "$*" | sed 's/^/# /'; }
+
+# Runs COMMAND in this shell; what it printed is shown only when it fails.
+ok() { # DESCRIPTION COMMAND [ARG...]
+	local description=$1 status
+	shift
+	tap_count=$((tap_count + 1))
+	"$@" >"$tap_output" 2>&1
+	status=$?
+	if [ $status = 0 ]; then
+		echo "ok $tap_count - $description"
+	else
+		tap_failed=$((tap_failed + 1))
+		echo "not ok $tap_count - $description"
+		diag "exit status $status of: $*"
+		sed 's/^/# /' "$tap_output"
+	fi
+	return $status
+}
+
+not() { ! "$@"; }
+
+skip() { # DESCRIPTION REASON
+	tap_count=$((tap_count + 1))
+	echo "ok $tap_count - $1 # SKIP $2"
+}
+
+finish() {
+	[ -n "$tap_planned" ] || echo "1..$tap_count"
+	exit $((tap_failed > 0))
+}
+
+# Polls, so that tests neither sleep too long nor too short.
+wait_until() { # SECONDS COMMAND [ARG...]
+	local end=$((${EPOCHREALTIME/./} + $1 * 1000000))
+	shift
+	until "$@" >/dev/null 2>&1; do
+		[ "${EPOCHREALTIME/./}" -lt "$end" ] || return 1
+		sleep 0.05
+	done
+}

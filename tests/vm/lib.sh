@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+#
+# What tests inside a guest share: TAP (see scripts/lib/tap.sh), networks of
+# namespaces, iperf3. Source it first:  . tests/vm/lib.sh
+
+# shellcheck source-path=SCRIPTDIR source=../../scripts/lib/tap.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../../scripts/lib/tap.sh"
+
+work=$(mktemp -d)
+# Namespaces and background jobs end with the test.
+cleanup() {
+	local ns
+	# shellcheck disable=SC2046 # a list of ids
+	kill $(jobs -p) 2>/dev/null
+	wait 2>/dev/null
+	for ns in $(ip netns list 2>/dev/null | cut -d' ' -f1); do ip netns del "$ns"; done
+	rm -rf "$work"
+}
+trap cleanup EXIT
+
+# topo_pair:           h1 right ---- left h2
+#
+# topo_routed 2:       h1 right ---- left r1 right ---- left r2 right ---- left h2
+#   link number               0                    1                    2
+#
+# A device is called by where it leads. On link i the left end is 10.0.i.1 and
+# fd00:i::1, the right end 10.0.i.2 and fd00:i::2. h1_ip4, h1_ip6, h2_ip4 and
+# h2_ip6 are set to the hosts' addresses.
+topo_pair() { topo_routed 0; }
+
+topo_routed() { # ROUTERS
+	local routers=$1 nodes=(h1) i link ns
+	for ((i = 1; i <= routers; i++)); do nodes+=("r$i"); done
+	nodes+=(h2)
+
+	for ns in "${nodes[@]}"; do
+		ip netns add "$ns" || return
+		# No duplicate address detection: addresses can be used at once.
+		in_ns "$ns" sysctl -qw net.ipv6.conf.{all,default}.accept_dad=0 \
+			net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1 || return
+		ip -n "$ns" link set lo up || return
+	done
+	for ((i = 0; i <= routers; i++)); do
+		ip link add right netns "${nodes[i]}" type veth peer name left netns "${nodes[i + 1]}" || return
+		topo_address "${nodes[i]}" right "$i" 1 && topo_address "${nodes[i + 1]}" left "$i" 2 || return
+	done
+	# Node i lies between links i-1 and i: further links on either side go
+	# through the neighbour there.
+	for ((i = 0; i < ${#nodes[@]}; i++)); do
+		for ((link = 0; link <= routers; link++)); do
+			if ((link > i)); then
+				topo_route "${nodes[i]}" "$link" "$i" 2
+			elif ((link < i - 1)); then
+				topo_route "${nodes[i]}" "$link" $((i - 1)) 1
+			fi || return
+		done
+	done
+	# shellcheck disable=SC2034 # for the test
+	h1_ip4=10.0.0.1 h1_ip6=fd00:0::1 h2_ip4=10.0.$routers.2 h2_ip6=fd00:$routers::2
+}
+
+topo_address() { # NS DEV LINK END
+	ip -n "$1" addr add "10.0.$3.$4/24" dev "$2" &&
+		ip -n "$1" addr add "fd00:$3::$4/64" dev "$2" nodad &&
+		ip -n "$1" link set "$2" up
+}
+
+topo_route() { # NS TO-LINK VIA-LINK VIA-END
+	ip -n "$1" route add "10.0.$2.0/24" via "10.0.$3.$4" &&
+		ip -n "$1" route add "fd00:$2::/64" via "fd00:$3::$4"
+}
+
+in_ns() { # NS COMMAND [ARG...]
+	ip netns exec "$@"
+}
+
+# One direction of a link: bandwidth, delay, and a queue of LIMIT packets, which
+# counts those under way as well. Further arguments go to netem (loss 1%, ...).
+link_shape() { # NS DEV RATE DELAY LIMIT [NETEM-ARG...]
+	local ns=$1 dev=$2 rate=$3 delay=$4 limit=$5
+	shift 5
+	tc -n "$ns" qdisc replace dev "$dev" root netem rate "$rate" delay "$delay" limit "$limit" "$@"
+}
+
+listening() { # NS PORT
+	in_ns "$1" ss -Hltn "sport = :$2" | grep -q .
+}
+
+# Starts a server and returns once it listens (default port 5201).
+iperf_server() { # NS [IPERF3-ARG...]
+	local ns=$1 port=5201 arg previous=''
+	shift
+	for arg; do
+		case $previous in -p | --port) port=$arg ;; esac
+		previous=$arg
+	done
+	in_ns "$ns" iperf3 -s "$@" >>"$work/iperf3-$ns-$port.log" 2>&1 &
+	wait_until 20 listening "$ns" "$port" || { diag "iperf3 in $ns does not listen on $port"; return 1; }
+}
+
+# Runs a client and prints iperf3's JSON; its error is the exit status.
+#   iperf_client h1 -c "$h2_ip4" -t 2 -C swift | jq .end.sum_received.bits_per_second
+iperf_client() { # NS IPERF3-ARG...
+	in_ns "$1" iperf3 --json "${@:2}"
+}
