@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: MIT
+// doctor on made-up hosts: each check, good and bad.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "doctor.h"
+#include "fake_system.h"
+
+using namespace swift;
+using swift_test::FakeSystem;
+
+namespace {
+
+// A host that nothing is wrong with.
+struct Healthy : FakeSystem {
+	Healthy()
+	{
+		load();
+		files["/proc/sys/kernel/osrelease"] = "6.12.0-1-amd64\n";
+		files["/boot/config-6.12.0-1-amd64"] = "CONFIG_HZ_1000=y\nCONFIG_HZ=1000\n"
+						       "CONFIG_HIGH_RES_TIMERS=y\n";
+		files["/sys/devices/system/clocksource/clocksource0/current_clocksource"] = "tsc\n";
+		files["/proc/sys/net/ipv4/tcp_congestion_control"] = "swift\n";
+		files["/proc/sys/net/ipv4/tcp_allowed_congestion_control"] = "cubic reno swift\n";
+		files["/proc/sys/net/ipv4/tcp_timestamps"] = "1\n";
+		files["/proc/sys/net/ipv4/tcp_sack"] = "1\n";
+		files["/proc/sys/net/ipv4/tcp_tso_rtt_log"] = "9\n";
+		files["/proc/sys/net/ipv4/tcp_mem"] = "100\t200\t300\n";
+		files["/proc/sys/net/core/netdev_max_backlog"] = "1000\n";
+		files["/proc/net/sockstat"] = "sockets: used 9\nTCP: inuse 5 orphan 0 tw 0 alloc 9 mem 12\n";
+		files["/proc/net/softnet_stat"] = "00000010 00000000 00000000\n00000020 00000000 0\n";
+		files["/proc/sys/net/ipv4/tcp_swift/echo"] = "1\n";
+		files.erase("/sys/class/net/eth0");
+		files.erase("/sys/class/net/eth1");
+		files["/sys/class/net/eth0/device/vendor"] = "x";
+		files["/sys/class/net/eth0/operstate"] = "up\n";
+		files["/sys/class/net/eth0/speed"] = "100000\n";
+		files["/sys/class/net/eth0/mtu"] = "1500\n";
+		files["/sys/class/net/lo/operstate"] = "unknown\n";
+		devs["eth0"] = {true, "fq", true};
+		outputs["ip -j -d link show dev eth0"] = R"([{"ifname":"eth0","gso_max_size":65536}])";
+		coalesce["eth0"] = {4, false};
+		stamps["eth0"] = {true, true, 0};
+
+		Flow f;
+
+		f.state = 1;
+		f.local.address = *Address::parse("10.0.0.1");
+		f.remote.address = *Address::parse("10.0.0.2");
+		f.tcp = TcpCounters{};
+		f.tcp->min_rtt_us = 30;
+		sockets = {f};
+	}
+};
+
+std::vector<Finding> look(FakeSystem &s, const DoctorOptions &o = {})
+{
+	auto findings = examine(s, o);
+
+	EXPECT_TRUE(findings) << findings.error().text();
+	return findings ? *findings : std::vector<Finding>();
+}
+
+const Finding *find(const std::vector<Finding> &findings, const std::string &check)
+{
+	for (const Finding &f : findings)
+		if (f.check == check)
+			return &f;
+	return nullptr;
+}
+
+} // namespace
+
+TEST(doctor, a_healthy_host_is_all_ok)
+{
+	Healthy s;
+
+	for (const Finding &f : look(s))
+		EXPECT_EQ(f.severity, Severity::ok) << f.check << ": " << f.seen;
+}
+
+TEST(doctor, each_fault_is_found_with_why_and_fix)
+{
+	struct {
+		void (*harm)(FakeSystem &);
+		const char *check;
+		Severity severity;
+		const char *fix;
+	} const rows[] = {
+		{[](auto &s) { s.files["/proc/sys/kernel/osrelease"] = "5.15.0\n"; }, "kernel",
+		 Severity::fail, ""},
+		{[](auto &s) { s.files["/boot/config-6.12.0-1-amd64"] = "CONFIG_HZ=100\n"
+									"CONFIG_HIGH_RES_TIMERS=y\n"; },
+		 "hz", Severity::warn, "CONFIG_HZ"},
+		{[](auto &s) { s.files.erase("/boot/config-6.12.0-1-amd64"); }, "hz", Severity::warn, ""},
+		{[](auto &s) { s.files["/proc/timer_list"] = "  .hres_active    : 0\n"; }, "hrtimers",
+		 Severity::fail, "highres"},
+		{[](auto &s) {
+			 s.files["/sys/devices/system/clocksource/clocksource0/current_clocksource"] = "hpet\n";
+		 },
+		 "clocksource", Severity::warn, "tsc"},
+		{[](auto &s) { s.files.erase("/sys/module/tcp_swift/refcnt"); }, "module", Severity::fail,
+		 "swiftctl enable"},
+		{[](auto &s) { s.files.erase("/proc/sys/net/ipv4/tcp_swift/split"); }, "sysctl",
+		 Severity::fail, ""},
+		{[](auto &s) { s.files["/proc/sys/net/ipv4/tcp_swift/split"] = "7\n"; }, "sysctl",
+		 Severity::warn, ""},
+		{[](auto &s) { s.files["/proc/sys/net/ipv4/tcp_congestion_control"] = "cubic\n"; },
+		 "default-cc", Severity::warn, "swiftctl enable"},
+		{[](auto &s) { s.files["/proc/sys/net/ipv4/tcp_timestamps"] = "0\n"; }, "tcp_timestamps",
+		 Severity::warn, "sysctl -w net.ipv4.tcp_timestamps=1"},
+		{[](auto &s) { s.files["/proc/sys/net/ipv4/tcp_sack"] = "0\n"; }, "tcp_sack",
+		 Severity::warn, "sysctl -w net.ipv4.tcp_sack=1"},
+		{[](auto &s) { s.files["/proc/net/sockstat"] = "TCP: inuse 5 mem 250\n"; }, "tcp-mem",
+		 Severity::warn, "tcp_mem"},
+		{[](auto &s) { s.files["/proc/net/softnet_stat"] = "1 0000000a 0\n1 1 0\n"; }, "backlog",
+		 Severity::warn, "netdev_max_backlog=4000"},
+		{[](auto &s) {
+			 s.files["/proc/sys/net/ipv4/tcp_swift/target_policy"] = "static\n";
+			 s.files["/proc/sys/net/ipv4/tcp_swift/base_target_ns"] = "25000\n";
+		 },
+		 "target", Severity::fail, "target_policy=base_rtt_plus"},
+		{[](auto &s) {
+			 s.files["/proc/sys/net/ipv4/tcp_swift/target_policy"] = "static\n";
+			 s.files["/proc/sys/net/ipv4/tcp_swift/base_target_ns"] = "33000\n";
+		 },
+		 "target", Severity::warn, "target_policy=base_rtt_plus"},
+		{[](auto &s) {
+			 s.files["/proc/sys/net/ipv4/tcp_swift/target_policy"] = "static\n";
+			 s.sockets.clear();
+		 },
+		 "target", Severity::warn, "--peer"},
+		{[](auto &s) { s.files["/proc/sys/net/ipv4/tcp_swift/max_rtt_ns"] = "20000\n"; }, "guard",
+		 Severity::warn, "max_rtt_ns=60000"},
+		{[](auto &s) { s.files["/proc/sys/net/ipv4/tcp_swift/echo"] = "0\n"; }, "echo",
+		 Severity::warn, "echo=1"},
+		{[](auto &s) { s.devs["eth0"] = {true, "fq_codel", false}; }, "eth0 qdisc", Severity::warn,
+		 "swiftctl enable --iface eth0"},
+		{[](auto &s) { s.devs["eth0"] = {false, "htb", true}; }, "eth0 qdisc", Severity::warn,
+		 "tc qdisc replace dev eth0 root fq"},
+		{[](auto &s) { s.files["/sys/class/net/eth0/speed"] = "25000\n"; }, "eth0 bursts",
+		 Severity::warn, "ip link set dev eth0 gso_max_size 36864"},
+		{[](auto &s) { s.coalesce["eth0"] = {50, false}; }, "eth0 coalescing", Severity::warn,
+		 "ethtool -C eth0 rx-usecs 6"},
+		{[](auto &s) { s.coalesce["eth0"] = {0, true}; }, "eth0 coalescing", Severity::warn,
+		 "ethtool -C eth0 adaptive-rx off rx-usecs 0"},
+		{[](auto &s) { s.stamps["eth0"] = {true, false, 3}; }, "eth0 stamps", Severity::warn,
+		 "hwstamp_ctl -i eth0 -r 1"},
+		{[](auto &s) { s.files["/sys/class/net/eth0/mtu"] = "1400\n"; }, "eth0 mtu", Severity::warn,
+		 ""},
+		{[](auto &s) { s.files["/sys/class/net/eth0/operstate"] = "down\n"; }, "interfaces",
+		 Severity::warn, "--iface"},
+	};
+
+	for (const auto &r : rows) {
+		Healthy s;
+
+		r.harm(s);
+		const auto findings = look(s);
+		const Finding *f = find(findings, r.check);
+
+		ASSERT_NE(f, nullptr) << r.check;
+		EXPECT_EQ(f->severity, r.severity) << r.check << ": " << f->seen;
+		EXPECT_NE(f->fix.find(r.fix), std::string::npos) << r.check << ": " << f->fix;
+		EXPECT_FALSE(f->why.empty()) << r.check;
+	}
+}
+
+TEST(doctor, no_burst_advice_where_the_pacing_rate_rules)
+{
+	Healthy s;
+
+	s.files["/sys/class/net/eth0/speed"] = "10000\n";
+	EXPECT_EQ(find(look(s), "eth0 bursts")->severity, Severity::warn);
+	s.files["/proc/sys/net/ipv4/tcp_tso_rtt_log"] = "0\n";
+	EXPECT_EQ(find(look(s), "eth0 bursts"), nullptr);
+	EXPECT_EQ(find(look(s), "bursts")->severity, Severity::ok);
+}
+
+TEST(doctor, a_peer_is_measured)
+{
+	Healthy s;
+	DoctorOptions o;
+
+	s.rtt_ns = 80000;
+	o.peer = "10.0.0.2:443";
+	o.target_ns = "50000";
+	const auto findings = look(s, o);
+
+	EXPECT_EQ(find(findings, "target")->severity, Severity::fail);
+	EXPECT_NE(find(findings, "target")->seen.find("80.0 us"), std::string::npos);
+	EXPECT_NE(find(findings, "target")->why.find("collapse to min_cwnd"), std::string::npos);
+	s.rtt_ns.reset();
+	EXPECT_EQ(find(look(s, o), "peer")->severity, Severity::warn);
+}
+
+TEST(doctor, loopback_flows_are_no_measure)
+{
+	Healthy s;
+
+	s.sockets[0].local.address = *Address::parse("127.0.0.1");
+	s.sockets[0].remote.address = *Address::parse("127.0.0.1");
+	EXPECT_NE(find(look(s), "target")->seen.find("idle RTT unknown"), std::string::npos);
+}
+
+TEST(doctor, wrong_options)
+{
+	for (const char *peer : {":80", "host:", "host:0", "host:99999", "[::1", "[::1]x", "[]:1"}) {
+		Healthy s;
+		DoctorOptions o;
+
+		s.rtt_ns = 1;
+		o.peer = peer;
+		EXPECT_FALSE(examine(s, o)) << peer;
+	}
+	for (const char *peer : {"host", "10.0.0.1:80", "::1", "[::1]:80", "[fe80::1]"}) {
+		Healthy s;
+		DoctorOptions o;
+
+		s.rtt_ns = 30000;
+		o.peer = peer;
+		EXPECT_TRUE(examine(s, o)) << peer;
+	}
+	Healthy s;
+	DoctorOptions o;
+
+	o.target_ns = "25us";
+	EXPECT_FALSE(examine(s, o));
+}
+
+TEST(doctor, an_interface_that_is_not_there)
+{
+	Healthy s;
+	DoctorOptions o;
+
+	o.ifaces = {"eth9"};
+	EXPECT_EQ(find(look(s, o), "eth9")->severity, Severity::fail);
+}
+
+TEST(real_system, reads_below_a_root_and_replaces_files_whole)
+{
+	const auto dir = std::filesystem::temp_directory_path() /
+			 ("swiftctl-test-" + std::to_string(getpid()));
+	const auto system = real_system(dir.string());
+
+	ASSERT_TRUE(system->replace_file("/a/b/c", "one", 0600));
+	ASSERT_TRUE(system->replace_file("/a/b/c", "two", 0600));
+	EXPECT_EQ(*system->read_file("/a/b/c"), "two");
+	EXPECT_EQ(std::filesystem::status(dir / "a/b/c").permissions(),
+		  std::filesystem::perms(0600));
+	EXPECT_EQ(*system->list_dir("/a/b"), std::vector<std::string>{"c"});
+	EXPECT_TRUE(system->write_file("/a/b/c", "three"));
+	EXPECT_EQ(*system->read_file("/a/b/c"), "three");
+	EXPECT_FALSE(system->write_file("/a/b/d", "x"));
+	EXPECT_FALSE(system->read_file("/a/b/d"));
+
+	auto held = system->lock("/a/lock");
+
+	ASSERT_TRUE(held);
+	EXPECT_FALSE(system->lock("/a/lock"));
+	EXPECT_TRUE(system->remove_file("/a/b/c"));
+	EXPECT_FALSE(system->exists("/a/b/c"));
+	EXPECT_TRUE(system->remove_file("/a/b/c"));
+	std::filesystem::remove_all(dir);
+}
+
+TEST(real_system, runs_commands_without_a_shell)
+{
+	const auto system = real_system();
+	const auto echoed = system->run({"echo", "$(id)", ";", "x y"});
+
+	ASSERT_TRUE(echoed);
+	EXPECT_EQ(echoed->out, "$(id) ; x y\n");
+	EXPECT_EQ(system->run({"false"})->status, 1);
+	EXPECT_NE(system->run({"ls", "/no/such"})->err.find("No such file"), std::string::npos);
+	EXPECT_FALSE(system->run({"no-such-command"}));
+	EXPECT_EQ(system->run({"seq", "1", "200000"})->out.size(), 1288895U);
+}

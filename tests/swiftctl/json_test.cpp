@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT
+// The JSON that programs rely on: keys and types.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "diag.h"
+#include "doctor.h"
+#include "dump_builder.h"
+#include "enable.h"
+#include "fake_system.h"
+#include "flows.h"
+
+using namespace swift;
+using Json = nlohmann::json;
+
+namespace {
+
+FlowSnapshot snapshot()
+{
+	const auto dump = swift_test::six_flows();
+	std::vector<Flow> flows;
+	FlowsOptions all;
+	FlowSnapshot s;
+
+	all.all = true;
+	parse_diag(dump.span(), flows);
+	s.time_ns = 1700000000123456789;
+	choose(std::move(flows), *FlowQuery::from(all), s);
+	return s;
+}
+
+} // namespace
+
+TEST(json, flows)
+{
+	const Json j = Json::parse(flows_json(snapshot(), false));
+
+	EXPECT_EQ(j["schema"], 1);
+	EXPECT_EQ(j["time_ns"], 1700000000123456789);
+	EXPECT_EQ(j["swift_flows"], 4);
+	EXPECT_EQ(j["guarded_flows"], 1);
+	ASSERT_EQ(j["flows"].size(), 5U);
+
+	const Json &f = j["flows"][0];
+
+	for (const char *key :
+	     {"local_port", "remote_port", "fcwnd", "ecwnd", "window", "fabric_ns", "endpoint_ns", "target_ns",
+	      "snd_cwnd", "snd_mss_bytes", "srtt_us", "rttvar_us", "min_rtt_us",
+	      "delivery_rate_bytes_per_s", "pacing_rate_bytes_per_s", "bytes_acked", "retrans"})
+		EXPECT_TRUE(f.contains(key) && f[key].is_number()) << key;
+	for (const char *key :
+	     {"local_addr", "remote_addr", "state", "cc", "limit", "local_stamp", "echo_stamp"})
+		EXPECT_TRUE(f.contains(key) && f[key].is_string()) << key;
+	EXPECT_EQ(f["fabric_ns"], 62000);
+	EXPECT_EQ(f["limit"], "fabric");
+	EXPECT_EQ(f["state"], "established");
+	EXPECT_EQ(f["guarded"], false);
+
+	const Json &guarded = j["flows"][3];
+
+	EXPECT_EQ(guarded["guarded"], true);
+	EXPECT_FALSE(guarded.contains("fabric_ns"));
+}
+
+TEST(json, flows_on_one_line)
+{
+	const std::string text = flows_json(snapshot(), true);
+
+	EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1);
+	EXPECT_TRUE(Json::parse(text).is_object());
+}
+
+TEST(json, enable_and_disable)
+{
+	swift_test::FakeSystem s;
+	const Json on = Json::parse(outcome_json(enable(s, {}), false));
+	const Json off = Json::parse(outcome_json(disable(s, {}), false));
+
+	for (const Json &j : {on, off}) {
+		EXPECT_EQ(j["schema"], 1);
+		EXPECT_EQ(j["ok"], true);
+		EXPECT_TRUE(j["error"].is_null());
+		ASSERT_FALSE(j["changes"].empty());
+		for (const Json &c : j["changes"])
+			for (const char *key : {"kind", "key", "result"})
+				EXPECT_TRUE(c[key].is_string()) << key;
+	}
+	EXPECT_EQ(on["changes"][0]["kind"], "module");
+	EXPECT_EQ(on["changes"][0]["before"], "unloaded");
+	EXPECT_EQ(on["changes"][0]["result"], "set");
+}
+
+TEST(json, enable_that_failed)
+{
+	swift_test::FakeSystem s;
+
+	s.fail_at = 4;
+	const Json j = Json::parse(outcome_json(enable(s, {}), false));
+
+	EXPECT_EQ(j["ok"], false);
+	EXPECT_EQ(j["rolled_back"], true);
+	EXPECT_TRUE(j["error"].is_string());
+}
+
+TEST(json, doctor)
+{
+	const Json j = Json::parse(doctor_json({{Severity::ok, "a", "b"}, {Severity::fail, "c", "d", "e", "f"}}));
+
+	EXPECT_EQ(j["schema"], 1);
+	EXPECT_EQ(j["summary"]["ok"], 1);
+	EXPECT_EQ(j["summary"]["warn"], 0);
+	EXPECT_EQ(j["summary"]["fail"], 1);
+	EXPECT_EQ(j["findings"][1]["severity"], "fail");
+	EXPECT_EQ(j["findings"][1]["fix"], "f");
+}

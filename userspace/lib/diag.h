@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT
+// TCP sockets from the kernel through NETLINK_SOCK_DIAG: a parser that is a pure
+// function of bytes (so that it can be fuzzed and fed with recorded dumps), and the
+// client that asks the kernel and hands its answers to the parser.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "flow.h"
+#include "result.h"
+
+struct mnl_socket;
+
+namespace swift {
+
+// What a run of netlink messages held besides flows.
+struct DiagStatus {
+	bool done = false; // NLMSG_DONE or NLMSG_ERROR was there
+	bool interrupted = false; // the kernel's table changed under the dump
+	int error = 0; // errno that the kernel gave
+	std::size_t bad_records = 0; // tcp_swift records of a size that we do not know
+	std::size_t malformed = 0; // messages or attributes that were cut off
+};
+
+// Appends to @flows every socket in @bytes. Ignores messages whose sequence number is
+// not @sequence, unless that is 0. Never fails: what cannot be read is counted.
+DiagStatus parse_diag(std::span<const std::byte> bytes, std::vector<Flow> &flows,
+		      std::uint32_t sequence = 0);
+
+struct DiagDump {
+	std::vector<Flow> flows;
+	bool interrupted = false; // still so after all retries: a flow may be missing
+	std::size_t bad_records = 0;
+	std::size_t malformed = 0;
+};
+
+// Bits of DiagClient::dump's @states.
+inline constexpr std::uint32_t states_listen = 1U << 10;
+inline constexpr std::uint32_t states_connected = // all that have a congestion control of their own
+	1U << 1 | 1U << 2 | 1U << 4 | 1U << 5 | 1U << 8 | 1U << 9 | 1U << 11;
+
+class DiagClient {
+public:
+	static Result<DiagClient> open();
+	// IPv4 and IPv6, in the network namespace that the client was opened in.
+	Result<DiagDump> dump(std::uint32_t states);
+
+private:
+	struct Close {
+		void operator()(mnl_socket *s) const;
+	};
+	using Socket = std::unique_ptr<mnl_socket, Close>;
+
+	explicit DiagClient(Socket socket) : socket_(std::move(socket)) {}
+	Result<DiagStatus> dump_family(std::uint8_t family, std::uint32_t states,
+				       std::vector<Flow> &flows);
+	Result<DiagStatus> dump_once(std::uint8_t family, std::uint32_t states,
+				     std::vector<Flow> &flows);
+
+	Socket socket_;
+	std::uint32_t sequence_ = 0;
+};
+
+// Enters the network namespace that `ip netns` calls @name; for the whole thread.
+Result<void> enter_netns(const std::string &name);
+
+} // namespace swift

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: MIT
+// The conversation with the kernel: requests, retries, namespaces. What the answers mean
+// is diag_parse.cpp's.
+#include <fcntl.h>
+#include <libmnl/libmnl.h>
+#include <linux/inet_diag.h>
+#include <linux/sock_diag.h>
+#include <sched.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+
+#include "diag.h"
+#include "fd.h"
+
+namespace swift {
+
+namespace {
+
+constexpr int attempts = 5; // of a dump that the kernel says was interrupted
+constexpr std::size_t receive_bytes = 64 * 1024; // libmnl advises 32 KiB for dumps
+
+constexpr std::uint8_t extension(int attribute)
+{
+	return static_cast<std::uint8_t>(1U << (attribute - 1));
+}
+
+} // namespace
+
+void DiagClient::Close::operator()(mnl_socket *s) const
+{
+	mnl_socket_close(s);
+}
+
+Result<DiagClient> DiagClient::open()
+{
+	Socket socket(mnl_socket_open2(NETLINK_SOCK_DIAG, SOCK_CLOEXEC));
+
+	if (!socket)
+		return errno_error("cannot open a sock_diag socket", errno);
+	if (mnl_socket_bind(socket.get(), 0, MNL_SOCKET_AUTOPID) < 0)
+		return errno_error("cannot bind a sock_diag socket", errno);
+	return DiagClient(std::move(socket));
+}
+
+Result<DiagStatus> DiagClient::dump_once(std::uint8_t family, std::uint32_t states,
+					 std::vector<Flow> &flows)
+{
+	alignas(nlmsghdr) std::array<char, MNL_NLMSG_HDRLEN + MNL_ALIGN(sizeof(inet_diag_req_v2))>
+		request{};
+	nlmsghdr *head = mnl_nlmsg_put_header(request.data());
+
+	head->nlmsg_type = SOCK_DIAG_BY_FAMILY;
+	head->nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
+	head->nlmsg_seq = ++sequence_;
+
+	auto *body = static_cast<inet_diag_req_v2 *>(
+		mnl_nlmsg_put_extra_header(head, sizeof(inet_diag_req_v2)));
+
+	body->sdiag_family = family;
+	body->sdiag_protocol = IPPROTO_TCP;
+	body->idiag_ext = extension(INET_DIAG_INFO) | extension(INET_DIAG_CONG) |
+			  extension(INET_DIAG_VEGASINFO);
+	body->idiag_states = states;
+	if (mnl_socket_sendto(socket_.get(), head, head->nlmsg_len) < 0)
+		return errno_error("cannot ask the kernel for its TCP sockets", errno);
+
+	std::vector<std::byte> buffer(receive_bytes);
+	DiagStatus sum;
+
+	while (!sum.done) {
+		const ssize_t n = mnl_socket_recvfrom(socket_.get(), buffer.data(), buffer.size());
+
+		if (n < 0) {
+			if (errno == EINTR)
+				continue;
+			return errno_error("cannot read the kernel's list of TCP sockets", errno);
+		}
+		if (n == 0)
+			return Error{"the kernel's list of TCP sockets ended too early"};
+
+		const DiagStatus part = parse_diag({buffer.data(), static_cast<std::size_t>(n)},
+						   flows, sequence_);
+
+		sum.done = part.done;
+		sum.interrupted |= part.interrupted;
+		sum.error = part.error;
+		sum.bad_records += part.bad_records;
+		sum.malformed += part.malformed;
+	}
+	return sum;
+}
+
+Result<DiagStatus> DiagClient::dump_family(std::uint8_t family, std::uint32_t states,
+					   std::vector<Flow> &flows)
+{
+	const std::size_t before = flows.size();
+
+	for (int attempt = 1;; attempt++) {
+		flows.resize(before);
+		auto status = dump_once(family, states, flows);
+
+		if (!status || !status->interrupted || attempt == attempts)
+			return status;
+	}
+}
+
+Result<DiagDump> DiagClient::dump(std::uint32_t states)
+{
+	DiagDump out;
+
+	for (const std::uint8_t family : {std::uint8_t{AF_INET}, std::uint8_t{AF_INET6}}) {
+		auto status = dump_family(family, states, out.flows);
+
+		if (!status)
+			return status.error();
+		// A kernel without IPv6 has no IPv6 sockets either.
+		if (status->error == ENOENT && family == AF_INET6)
+			continue;
+		if (status->error == ENOENT)
+			return Error{"this kernel cannot list TCP sockets: load tcp_diag "
+				     "(modprobe tcp_diag)"};
+		if (status->error)
+			return errno_error("the kernel refused to list its TCP sockets",
+					   status->error);
+		out.interrupted |= status->interrupted;
+		out.bad_records += status->bad_records;
+		out.malformed += status->malformed;
+	}
+	return out;
+}
+
+Result<void> enter_netns(const std::string &name)
+{
+	if (name.empty() || name == "." || name == ".." || name.find('/') != std::string::npos)
+		return Error{"not a name of a network namespace", name, "a name that `ip netns` lists"};
+
+	const std::string path = "/run/netns/" + name;
+	const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+
+	if (!fd)
+		return errno_error("cannot open network namespace " + path, errno);
+	if (setns(fd.get(), CLONE_NEWNET) < 0)
+		return errno_error("cannot enter network namespace " + name, errno);
+	return {};
+}
+
+} // namespace swift

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: MIT
+// Bytes of sock_diag messages to flows. Every read is bounded and by copy: the bytes may
+// be cut anywhere, unaligned, or hostile. No system call belongs here.
+#include <linux/inet_diag.h>
+#include <linux/netlink.h>
+#include <linux/sock_diag.h>
+#include <linux/tcp.h>
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <type_traits>
+
+#include "diag.h"
+#include "uapi/tcp_swift.h"
+
+namespace swift {
+
+namespace {
+
+using Bytes = std::span<const std::byte>;
+
+constexpr std::uint8_t family_v4 = 2; // AF_INET, the same on every Linux
+constexpr std::uint8_t family_v6 = 10; // AF_INET6
+
+template <typename T> std::optional<T> read(Bytes b)
+{
+	static_assert(std::is_trivially_copyable_v<T>);
+	T v{};
+
+	if (b.size() < sizeof(T))
+		return std::nullopt;
+	std::memcpy(&v, b.data(), sizeof(T));
+	return v;
+}
+
+// Older kernels send less of a struct, newer ones more: the rest stays zero.
+template <typename T> T read_some(Bytes b)
+{
+	static_assert(std::is_trivially_copyable_v<T>);
+	T v{};
+
+	std::memcpy(&v, b.data(), std::min(b.size(), sizeof(T)));
+	return v;
+}
+
+constexpr std::size_t align4(std::size_t n)
+{
+	return (n + 3) & ~std::size_t{3};
+}
+
+Bytes skip(Bytes b, std::size_t n)
+{
+	return b.subspan(std::min(n, b.size()));
+}
+
+std::uint16_t from_network(std::uint16_t v)
+{
+	const auto b = reinterpret_cast<const unsigned char *>(&v);
+
+	return static_cast<std::uint16_t>(b[0] << 8 | b[1]);
+}
+
+Stamp source_of(std::uint32_t delay)
+{
+	switch (delay & TCP_SWIFT_SOURCE_MASK) {
+	case TCP_SWIFT_SOURCE_SOFTWARE:
+		return Stamp::software;
+	case TCP_SWIFT_SOURCE_HARDWARE:
+		return Stamp::hardware;
+	default:
+		return Stamp::none;
+	}
+}
+
+SwiftRecord decode(const tcp_swift_info &raw)
+{
+	SwiftRecord r;
+
+	r.fabric_ns = raw.fabric_ns & ~TCP_SWIFT_SOURCE_MASK;
+	r.endpoint_ns = raw.endpoint_ns & ~TCP_SWIFT_SOURCE_MASK;
+	r.target_ns = raw.target_ns;
+	r.fcwnd_q16 = raw.fcwnd_q16;
+	r.ecwnd_q16 = raw.ecwnd_q16;
+	r.local_stamp = source_of(raw.fabric_ns);
+	r.echo_stamp = source_of(raw.endpoint_ns);
+	return r;
+}
+
+TcpCounters decode(const tcp_info &raw)
+{
+	TcpCounters c;
+
+	c.srtt_us = raw.tcpi_rtt;
+	c.rttvar_us = raw.tcpi_rttvar;
+	c.min_rtt_us = raw.tcpi_min_rtt;
+	c.snd_cwnd_pkts = raw.tcpi_snd_cwnd;
+	c.snd_mss_bytes = raw.tcpi_snd_mss;
+	c.retrans_total = raw.tcpi_total_retrans;
+	c.delivery_rate_Bps = raw.tcpi_delivery_rate;
+	c.pacing_rate_Bps = raw.tcpi_pacing_rate;
+	c.bytes_acked = raw.tcpi_bytes_acked;
+	return c;
+}
+
+// A congestion control's name goes to terminals: letters, digits and the like only.
+std::string clean_name(Bytes b)
+{
+	std::string s;
+
+	for (const std::byte byte : b.first(std::min<std::size_t>(b.size(), 15))) {
+		const auto c = static_cast<unsigned char>(byte);
+
+		if (c == 0)
+			break;
+		s += c > 0x20 && c < 0x7f ? static_cast<char>(c) : '?';
+	}
+	return s;
+}
+
+Endpoint endpoint(std::uint8_t family, const void *address, std::uint16_t port)
+{
+	Endpoint e;
+
+	e.address.v6 = family == family_v6;
+	std::memcpy(e.address.bytes.data(), address, e.address.v6 ? 16 : 4);
+	e.port = from_network(port);
+	return e;
+}
+
+void parse_attributes(Bytes b, Flow &flow, DiagStatus &status)
+{
+	while (!b.empty()) {
+		const auto head = read<nlattr>(b);
+
+		if (!head || head->nla_len < sizeof(nlattr) || head->nla_len > b.size()) {
+			status.malformed++;
+			return;
+		}
+		const Bytes payload = b.subspan(sizeof(nlattr), head->nla_len - sizeof(nlattr));
+
+		switch (head->nla_type & NLA_TYPE_MASK) {
+		case INET_DIAG_INFO:
+			flow.tcp = decode(read_some<tcp_info>(payload));
+			break;
+		case INET_DIAG_CONG:
+			flow.cc = clean_name(payload);
+			break;
+		case TCP_SWIFT_DIAG_ATTR:
+			if (payload.size() == sizeof(tcp_swift_info))
+				flow.swift = decode(*read<tcp_swift_info>(payload));
+			else
+				status.bad_records++;
+			break;
+		default: // not ours
+			break;
+		}
+		b = skip(b, align4(head->nla_len));
+	}
+}
+
+void parse_socket(Bytes b, std::vector<Flow> &flows, DiagStatus &status)
+{
+	const auto msg = read<inet_diag_msg>(b);
+
+	if (!msg || (msg->idiag_family != family_v4 && msg->idiag_family != family_v6)) {
+		status.malformed++;
+		return;
+	}
+
+	Flow flow;
+
+	flow.local = endpoint(msg->idiag_family, msg->id.idiag_src, msg->id.idiag_sport);
+	flow.remote = endpoint(msg->idiag_family, msg->id.idiag_dst, msg->id.idiag_dport);
+	flow.state = msg->idiag_state;
+	flow.inode = msg->idiag_inode;
+	flow.uid = msg->idiag_uid;
+	parse_attributes(skip(b, align4(sizeof(inet_diag_msg))), flow, status);
+	flows.push_back(std::move(flow));
+}
+
+} // namespace
+
+DiagStatus parse_diag(Bytes bytes, std::vector<Flow> &flows, std::uint32_t sequence)
+{
+	DiagStatus status;
+
+	while (!bytes.empty() && !status.done) {
+		const auto head = read<nlmsghdr>(bytes);
+
+		if (!head || head->nlmsg_len < sizeof(nlmsghdr) || head->nlmsg_len > bytes.size()) {
+			status.malformed++;
+			return status;
+		}
+		const Bytes payload =
+			bytes.subspan(sizeof(nlmsghdr), head->nlmsg_len - sizeof(nlmsghdr));
+
+		bytes = skip(bytes, align4(head->nlmsg_len));
+		if (sequence != 0 && head->nlmsg_seq != sequence)
+			continue;
+		if (head->nlmsg_flags & NLM_F_DUMP_INTR)
+			status.interrupted = true;
+
+		switch (head->nlmsg_type) {
+		case NLMSG_DONE:
+		case NLMSG_ERROR: // both begin with a negative errno, or 0
+			status.done = true;
+			if (const auto code = read<std::int32_t>(payload); code && *code < 0)
+				status.error = static_cast<int>(-static_cast<std::int64_t>(*code));
+			break;
+		case SOCK_DIAG_BY_FAMILY:
+			parse_socket(payload, flows, status);
+			break;
+		default: // NLMSG_NOOP, or something newer than us
+			break;
+		}
+	}
+	return status;
+}
+
+} // namespace swift

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT
+#include "flow.h"
+
+#include <arpa/inet.h>
+
+#include <algorithm>
+
+#include "text.h"
+
+namespace swift {
+
+namespace {
+
+constexpr std::array<std::uint8_t, 12> mapped_head = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+
+// ::ffff:a.b.c.d is the IPv4 address a.b.c.d.
+Address unmapped(const Address &a)
+{
+	if (!a.v6 || !std::equal(mapped_head.begin(), mapped_head.end(), a.bytes.begin()))
+		return a;
+
+	Address v4;
+
+	std::copy(a.bytes.begin() + 12, a.bytes.end(), v4.bytes.begin());
+	return v4;
+}
+
+} // namespace
+
+std::string Address::text() const
+{
+	const Address a = unmapped(*this);
+	char buf[INET6_ADDRSTRLEN] = "";
+
+	inet_ntop(a.v6 ? AF_INET6 : AF_INET, a.bytes.data(), buf, sizeof(buf));
+	return buf;
+}
+
+Result<Address> Address::parse(std::string_view text)
+{
+	const std::string s(text);
+	Address a;
+
+	if (inet_pton(AF_INET, s.c_str(), a.bytes.data()) == 1)
+		return a;
+	a.v6 = true;
+	if (inet_pton(AF_INET6, s.c_str(), a.bytes.data()) == 1)
+		return unmapped(a);
+	return Error{"not an address", s, "an IPv4 or IPv6 address in numbers"};
+}
+
+std::string Endpoint::text() const
+{
+	std::string s = address.text();
+
+	if (s.find(':') != std::string::npos)
+		s = "[" + s + "]";
+	return s + ":" + std::to_string(port);
+}
+
+Result<Prefix> Prefix::parse(std::string_view text)
+{
+	const auto slash = text.find('/');
+	auto address = Address::parse(text.substr(0, slash));
+
+	if (!address)
+		return Error{"not a prefix", std::string(text), "10.0.0.0/8, fd00::/16 or an address"};
+
+	const unsigned whole = address->v6 ? 128 : 32;
+
+	if (slash == std::string_view::npos)
+		return Prefix{*address, whole};
+
+	auto length = parse_int("prefix length", text.substr(slash + 1), 0, whole);
+
+	if (!length)
+		return length.error();
+	return Prefix{*address, static_cast<unsigned>(*length)};
+}
+
+bool Prefix::contains(const Address &candidate) const
+{
+	const Address a = unmapped(candidate);
+
+	if (a.v6 != address.v6)
+		return false;
+
+	const unsigned whole_bytes = length / 8;
+	const unsigned rest = length % 8;
+
+	if (!std::equal(a.bytes.begin(), a.bytes.begin() + whole_bytes, address.bytes.begin()))
+		return false;
+	return rest == 0 || ((a.bytes[whole_bytes] ^ address.bytes[whole_bytes]) >> (8 - rest)) == 0;
+}
+
+std::string_view stamp_text(Stamp s)
+{
+	switch (s) {
+	case Stamp::software:
+		return "sw";
+	case Stamp::hardware:
+		return "hw";
+	case Stamp::none:
+		break;
+	}
+	return "none";
+}
+
+std::string_view limit_text(Limit l)
+{
+	switch (l) {
+	case Limit::fabric:
+		return "fabric";
+	case Limit::host:
+		return "host";
+	case Limit::both:
+		break;
+	}
+	return "both";
+}
+
+std::string_view tcp_state_text(std::uint8_t state)
+{
+	// In the kernel's order, from TCP_ESTABLISHED = 1.
+	static constexpr std::array<std::string_view, 13> names = {
+		"unknown",   "established", "syn-sent", "syn-recv",   "fin-wait-1",
+		"fin-wait-2", "time-wait",   "closed",   "close-wait", "last-ack",
+		"listen",    "closing",     "syn-recv"};
+
+	return state < names.size() ? names[state] : names[0];
+}
+
+} // namespace swift

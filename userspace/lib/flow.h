@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: MIT
+// What user space knows of one TCP flow: addresses, the numbers of tcp_info that we
+// show, and the module's own record, decoded. Plain data; who fills it is diag.h.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "result.h"
+
+namespace swift {
+
+// The congestion control, and the ops that a flow on too long a path runs instead.
+inline constexpr std::string_view cc_name = "swift";
+inline constexpr std::string_view guarded_cc_name = "swift-reno";
+
+enum class Stamp : std::uint8_t { none, software, hardware };
+enum class Limit : std::uint8_t { fabric, host, both };
+
+struct Address {
+	bool v6 = false;
+	std::array<std::uint8_t, 16> bytes{}; // network order; the first four for IPv4
+
+	// An IPv4 address that a dual-stack socket shows as ::ffff:a.b.c.d counts as IPv4.
+	[[nodiscard]] std::string text() const;
+	static Result<Address> parse(std::string_view text);
+	auto operator<=>(const Address &) const = default;
+};
+
+struct Endpoint {
+	Address address;
+	std::uint16_t port = 0;
+
+	[[nodiscard]] std::string text() const; // 10.0.0.1:80, [fd00::1]:80
+	auto operator<=>(const Endpoint &) const = default;
+};
+
+struct Prefix {
+	Address address;
+	unsigned length = 0; // bits
+
+	static Result<Prefix> parse(std::string_view text); // 10.0.0.0/8, or an address
+	[[nodiscard]] bool contains(const Address &a) const;
+};
+
+// struct tcp_swift_info, with the stamp sources taken out of the delays.
+struct SwiftRecord {
+	std::uint32_t fabric_ns = 0;
+	std::uint32_t endpoint_ns = 0;
+	std::uint32_t target_ns = 0;
+	std::uint32_t fcwnd_q16 = 0;
+	std::uint32_t ecwnd_q16 = 0;
+	Stamp local_stamp = Stamp::none;
+	Stamp echo_stamp = Stamp::none;
+
+	[[nodiscard]] double fcwnd_pkts() const { return fcwnd_q16 / 65536.0; }
+	[[nodiscard]] double ecwnd_pkts() const { return ecwnd_q16 / 65536.0; }
+	[[nodiscard]] double window_pkts() const
+	{
+		return (fcwnd_q16 < ecwnd_q16 ? fcwnd_q16 : ecwnd_q16) / 65536.0;
+	}
+	[[nodiscard]] Limit limit() const
+	{
+		return fcwnd_q16 < ecwnd_q16 ? Limit::fabric :
+		       ecwnd_q16 < fcwnd_q16 ? Limit::host :
+					       Limit::both;
+	}
+};
+
+// Of struct tcp_info.
+struct TcpCounters {
+	std::uint32_t srtt_us = 0;
+	std::uint32_t rttvar_us = 0;
+	std::uint32_t min_rtt_us = 0; // 0xffffffff: none measured
+	std::uint32_t snd_cwnd_pkts = 0;
+	std::uint32_t snd_mss_bytes = 0;
+	std::uint32_t retrans_total = 0;
+	std::uint64_t delivery_rate_Bps = 0;
+	std::uint64_t pacing_rate_Bps = 0;
+	std::uint64_t bytes_acked = 0;
+
+	[[nodiscard]] bool has_min_rtt() const { return min_rtt_us != 0 && min_rtt_us != 0xffffffffU; }
+};
+
+struct Flow {
+	Endpoint local;
+	Endpoint remote;
+	std::uint8_t state = 0; // TCP_ESTABLISHED = 1 ...
+	std::uint32_t inode = 0;
+	std::uint32_t uid = 0;
+	std::string cc; // "" if the kernel did not say
+	std::optional<TcpCounters> tcp;
+	std::optional<SwiftRecord> swift;
+
+	[[nodiscard]] bool is_swift() const { return cc == cc_name; }
+	[[nodiscard]] bool is_guarded() const { return cc == guarded_cc_name; }
+	[[nodiscard]] bool uses_module() const { return is_swift() || is_guarded(); }
+};
+
+[[nodiscard]] std::string_view stamp_text(Stamp s); // none, sw, hw
+[[nodiscard]] std::string_view limit_text(Limit l); // fabric, host, both
+[[nodiscard]] std::string_view tcp_state_text(std::uint8_t state); // as ss prints it
+
+} // namespace swift

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT
+// How every function of libswift that can fail says so: a value, or an Error that
+// names the thing, the offending value and what would have been allowed.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+
+namespace swift {
+
+struct Error {
+	std::string what; // "cannot write net.ipv4.tcp_swift.ai_milli"
+	std::string value = {}; // what was given, if a value is to blame
+	std::string allowed = {}; // what would do
+	int code = 0; // errno, if the kernel said no
+
+	[[nodiscard]] std::string text() const;
+};
+
+// "what: strerror(code)"
+[[nodiscard]] Error errno_error(std::string what, int code);
+
+template <typename T> class [[nodiscard]] Result {
+public:
+	Result(T value) : v_(std::in_place_index<0>, std::move(value)) {}
+	Result(Error error) : v_(std::in_place_index<1>, std::move(error)) {}
+
+	explicit operator bool() const { return v_.index() == 0; }
+	T &operator*() { return std::get<0>(v_); }
+	const T &operator*() const { return std::get<0>(v_); }
+	T *operator->() { return &std::get<0>(v_); }
+	const T *operator->() const { return &std::get<0>(v_); }
+	[[nodiscard]] const Error &error() const { return std::get<1>(v_); }
+
+private:
+	std::variant<T, Error> v_;
+};
+
+template <> class [[nodiscard]] Result<void> {
+public:
+	Result() = default;
+	Result(Error error) : error_(std::move(error)) {}
+
+	explicit operator bool() const { return !error_; }
+	[[nodiscard]] const Error &error() const { return *error_; }
+
+private:
+	std::optional<Error> error_;
+};
+
+} // namespace swift

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT
+#include "text.h"
+
+#include <charconv>
+#include <cmath>
+
+namespace swift {
+
+namespace {
+
+constexpr std::string_view blanks = " \t\r\n\v\f";
+
+std::string shortest(double v)
+{
+	char buf[32];
+	const auto r = std::to_chars(buf, buf + sizeof(buf), v);
+
+	return {buf, r.ptr};
+}
+
+} // namespace
+
+std::string_view trim(std::string_view s)
+{
+	const auto first = s.find_first_not_of(blanks);
+
+	if (first == std::string_view::npos)
+		return {};
+	return s.substr(first, s.find_last_not_of(blanks) - first + 1);
+}
+
+std::vector<std::string> words(std::string_view s)
+{
+	std::vector<std::string> out;
+
+	for (;;) {
+		const auto first = s.find_first_not_of(blanks);
+
+		if (first == std::string_view::npos)
+			return out;
+		s.remove_prefix(first);
+		const auto length = std::min(s.find_first_of(blanks), s.size());
+
+		out.emplace_back(s.substr(0, length));
+		s.remove_prefix(length);
+	}
+}
+
+std::vector<std::string> split(std::string_view s, char separator)
+{
+	std::vector<std::string> out;
+
+	for (;;) {
+		const auto at = s.find(separator);
+
+		out.emplace_back(s.substr(0, at));
+		if (at == std::string_view::npos)
+			return out;
+		s.remove_prefix(at + 1);
+	}
+}
+
+Result<std::int64_t> parse_int(std::string_view name, std::string_view value, std::int64_t min,
+			       std::int64_t max)
+{
+	std::int64_t v = 0;
+	const char *end = value.data() + value.size();
+	const auto r = std::from_chars(value.data(), end, v);
+
+	if (r.ec != std::errc() || r.ptr != end || v < min || v > max)
+		return Error{std::string(name), value.empty() ? "(empty)" : std::string(value),
+			     std::to_string(min) + " to " + std::to_string(max)};
+	return v;
+}
+
+Result<double> parse_decimal(std::string_view name, std::string_view value, double min, double max)
+{
+	double v = 0;
+	const char *end = value.data() + value.size();
+	const auto r = std::from_chars(value.data(), end, v, std::chars_format::fixed);
+
+	if (r.ec != std::errc() || r.ptr != end || !std::isfinite(v) || v < min || v > max)
+		return Error{std::string(name), value.empty() ? "(empty)" : std::string(value),
+			     shortest(min) + " to " + shortest(max)};
+	return v;
+}
+
+} // namespace swift

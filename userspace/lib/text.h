@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+// Strict reading of small texts: whole string, in range, or an Error. Nothing here
+// knows about files, sockets or Swift.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "result.h"
+
+namespace swift {
+
+[[nodiscard]] std::string_view trim(std::string_view s);
+// At any run of blanks; no empty words.
+[[nodiscard]] std::vector<std::string> words(std::string_view s);
+// At each separator; empty parts are kept.
+[[nodiscard]] std::vector<std::string> split(std::string_view s, char separator);
+
+// @name says in an Error which setting the value was meant for.
+Result<std::int64_t> parse_int(std::string_view name, std::string_view value, std::int64_t min,
+			       std::int64_t max);
+Result<double> parse_decimal(std::string_view name, std::string_view value, double min, double max);
+
+} // namespace swift

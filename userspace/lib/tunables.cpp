@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+#include "tunables.h"
+
+#include <array>
+#include <string_view>
+
+#include "core/swift_params.h"
+#include "text.h"
+
+namespace swift {
+
+namespace {
+
+// In the order of enum swift_target_policy.
+constexpr std::array<std::string_view, 3> policy_words = {"static", "base_rtt", "base_rtt_plus"};
+static_assert(SWIFT_TARGET_BASE_RTT_PLUS + 1 == policy_words.size());
+
+#define SWIFT_X(name, def, lo, hi, doc) Tunable{#name, def, lo, hi, doc},
+constexpr std::array table = {
+	SWIFT_TUNABLES(SWIFT_X)
+	// What the shell around the law adds.
+	Tunable{"dscp", -1, -1, 63, "DSCP of swift's packets; -1 = leave it"},
+	Tunable{"echo", 0, 0, 1, "negotiate the delay echo (RFC 6994 option) on new connections"},
+	Tunable{"max_rtt_ns", 5000000, 1000, 2147483647,
+		"handshake RTT above which a flow runs Reno instead"},
+};
+#undef SWIFT_X
+
+} // namespace
+
+std::span<const Tunable> tunables()
+{
+	return table;
+}
+
+const Tunable *find_tunable(std::string_view name)
+{
+	for (const Tunable &t : table)
+		if (t.name == name)
+			return &t;
+	return nullptr;
+}
+
+Result<std::string> Tunable::check(std::string_view value) const
+{
+	if (name == "target_policy") {
+		for (const std::string_view word : policy_words)
+			if (word == value)
+				return std::string(word);
+		return Error{std::string(name), std::string(value),
+			     "static, base_rtt or base_rtt_plus"};
+	}
+
+	auto number = parse_int(name, value, min, max);
+
+	if (!number)
+		return number.error();
+	return std::to_string(*number);
+}
+
+} // namespace swift

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: MIT
+// One thing at a time: read, compare, write, and how a person would do it.
+#include "changes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "text.h"
+#include "tunables.h"
+
+namespace swift {
+
+namespace {
+
+constexpr std::string_view allowed_cc = "net.ipv4.tcp_allowed_congestion_control";
+constexpr std::string_view default_cc = "net.ipv4.tcp_congestion_control";
+constexpr std::string_view default_qdisc = "net.core.default_qdisc";
+
+std::string show(const std::vector<std::string> &argv)
+{
+	return fmt::format("{}", fmt::join(argv, " "));
+}
+
+// Runs a command that has to succeed.
+Result<void> run(System &system, const std::vector<std::string> &argv)
+{
+	auto result = system.run(argv);
+
+	if (!result)
+		return result.error();
+	if (result->status == 0)
+		return {};
+
+	const std::string_view said = trim(result->err.empty() ? result->out : result->err);
+
+	return Error{fmt::format("`{}` failed: {}", show(argv),
+				 said.empty() ? fmt::format("exit status {}", result->status) :
+						std::string(said))};
+}
+
+std::vector<std::string> module_command(const Value &value, const std::string &module_file)
+{
+	if (value != "loaded")
+		return {"rmmod", "tcp_swift"};
+	if (module_file.empty())
+		return {"modprobe", "tcp_swift"};
+	return {"insmod", module_file};
+}
+
+// "mq(fq)" is a root mq with fq below. The kernel gives a new mq children of the default
+// kind, so that replacing mq by mq renews them.
+std::string outer(const std::string &value)
+{
+	return value.substr(0, value.find('('));
+}
+
+std::vector<std::string> qdisc_command(const std::string &dev, const std::string &value)
+{
+	return {"tc", "qdisc", "replace", "dev", dev, "root", outer(value)};
+}
+
+// Single quotes for a shell.
+std::string quoted(const std::string &s)
+{
+	std::string out = "'";
+
+	for (const char c : s)
+		out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+	return out + "'";
+}
+
+Result<void> restore_qdisc(System &system, const std::string &dev, const std::string &value)
+{
+	const Item item{Kind::qdisc, dev};
+
+	// Without a root qdisc the kernel attaches its default, which is what was there.
+	if (auto deleted = run(system, {"tc", "qdisc", "del", "dev", dev, "root"}); !deleted)
+		return deleted;
+
+	auto now = current(system, item);
+
+	if (!now)
+		return now.error();
+	if (same(item, *now, value))
+		return {};
+	return run(system, qdisc_command(dev, value));
+}
+
+Result<void> write_item(System &system, const Item &item, const Value &value,
+			const std::string &module_file)
+{
+	switch (item.kind) {
+	case Kind::module:
+		return run(system, module_command(value, module_file));
+	case Kind::sysctl:
+		return write_sysctl(system, item.key, value.value_or(""));
+	case Kind::qdisc:
+		if (value == "fq" || value == "mq(fq)")
+			return run(system, qdisc_command(item.key, *value));
+		return restore_qdisc(system, item.key, value.value_or(""));
+	case Kind::file:
+		break;
+	}
+	return value ? system.replace_file(item.key, *value, 0644) : system.remove_file(item.key);
+}
+
+} // namespace
+
+std::string_view kind_name(Kind k)
+{
+	switch (k) {
+	case Kind::module:
+		return "module";
+	case Kind::sysctl:
+		return "sysctl";
+	case Kind::qdisc:
+		return "qdisc";
+	case Kind::file:
+		break;
+	}
+	return "file";
+}
+
+std::string item_name(const Item &item)
+{
+	switch (item.kind) {
+	case Kind::module:
+		return "module " + item.key;
+	case Kind::qdisc:
+		return "qdisc of " + item.key;
+	case Kind::sysctl:
+	case Kind::file:
+		break;
+	}
+	return item.key;
+}
+
+Result<Value> current(System &system, const Item &item)
+{
+	switch (item.kind) {
+	case Kind::module:
+		return Value(module_loaded(system) ? "loaded" : "unloaded");
+	case Kind::sysctl: {
+		if (!has_sysctl(system, item.key))
+			return Value();
+		auto text = read_sysctl(system, item.key);
+
+		if (!text)
+			return text.error();
+		return Value(*text);
+	}
+	case Kind::qdisc: {
+		if (!system.exists("/sys/class/net/" + item.key))
+			return Value();
+		auto qdisc = root_qdisc(system, item.key);
+
+		if (!qdisc)
+			return qdisc.error();
+		return Value(qdisc->value);
+	}
+	case Kind::file:
+		break;
+	}
+	if (!system.exists(item.key))
+		return Value();
+	auto text = system.read_file(item.key);
+
+	if (!text)
+		return text.error();
+	return Value(*text);
+}
+
+bool same(const Item &item, const Value &a, const Value &b)
+{
+	// The kernel lists these in an order of its own.
+	if (a && b && item.kind == Kind::sysctl && item.key == allowed_cc) {
+		auto x = words(*a);
+		auto y = words(*b);
+
+		std::sort(x.begin(), x.end());
+		std::sort(y.begin(), y.end());
+		return x == y;
+	}
+	return a == b;
+}
+
+std::vector<std::string> commands(const Item &item, const Value &value,
+				  const std::string &module_file)
+{
+	switch (item.kind) {
+	case Kind::module:
+		return {show(module_command(value, module_file))};
+	case Kind::sysctl: {
+		const std::string v = value.value_or("");
+		const bool plain = v.find_first_of(" \t") == std::string::npos;
+
+		return {fmt::format("sysctl -w {}={}", item.key, plain ? v : quoted(v))};
+	}
+	case Kind::qdisc:
+		if (value == "fq" || value == "mq(fq)")
+			return {show(qdisc_command(item.key, *value))};
+		return {show({"tc", "qdisc", "del", "dev", item.key, "root"})};
+	case Kind::file:
+		break;
+	}
+	if (!value)
+		return {fmt::format("rm -f {}", item.key)};
+
+	std::string line = "printf '%s\\n'";
+
+	for (const std::string &part : split(*value, '\n'))
+		if (!part.empty())
+			line += " " + quoted(part);
+	return {line + " > " + item.key};
+}
+
+Result<void> apply(System &system, const Item &item, const Value &value,
+		   const std::string &module_file)
+{
+	if (auto written = write_item(system, item, value, module_file); !written)
+		return written;
+
+	auto now = current(system, item);
+
+	if (!now)
+		return now.error();
+	if (!same(item, *now, value))
+		return Error{fmt::format("{} is '{}' after it was set to '{}'", item_name(item),
+					 now->value_or("(absent)"), value.value_or("(absent)"))};
+	return {};
+}
+
+int undo_rank(const Item &item)
+{
+	switch (item.kind) {
+	case Kind::sysctl:
+		return item.key == default_cc ? 0 : item.key == allowed_cc ? 1 :
+		       item.key == default_qdisc		       ? 2 :
+									 4;
+	case Kind::qdisc:
+		return 3;
+	case Kind::file:
+		return 5;
+	case Kind::module:
+		break;
+	}
+	return 6;
+}
+
+} // namespace swift

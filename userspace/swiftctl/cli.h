@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: MIT
+// The command line: arguments in, one verb with its options out. No verb runs here.
+#pragma once
+
+#include <string>
+#include <variant>
+
+#include "doctor.h"
+#include "enable.h"
+#include "flows.h"
+
+namespace swift {
+
+// Nothing to run: print @text and leave with @status.
+struct Leave {
+	std::string text;
+	int status = 0;
+};
+
+using Invocation =
+	std::variant<Leave, FlowsOptions, EnableOptions, DisableOptions, DoctorOptions>;
+
+[[nodiscard]] Invocation parse_command_line(int argc, const char *const *argv);
+
+} // namespace swift

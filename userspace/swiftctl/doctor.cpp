@@ -1,0 +1,618 @@
+// SPDX-License-Identifier: MIT
+// The checks of `swiftctl doctor`, from the kernel outwards to the wire. Each is a few
+// lines: read, judge, say. Thresholds are next to the check that uses them.
+#include "doctor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "changes.h"
+#include "diag.h"
+#include "text.h"
+#include "tunables.h"
+
+namespace swift {
+
+namespace {
+
+constexpr std::int64_t large = 1LL << 62;
+constexpr std::uint16_t default_peer_port = 22; // a refused connection measures as well
+constexpr std::uint64_t tso_rtt_us = 512; // 2^tcp_tso_rtt_log of its default, 9
+
+std::string us(std::uint64_t ns)
+{
+	return fmt::format("{:.{}f} us", static_cast<double>(ns) / 1000, ns < 100000 ? 1 : 0);
+}
+
+std::optional<std::int64_t> number(const Result<std::string> &text)
+{
+	if (!text)
+		return std::nullopt;
+	const auto v = parse_int("", trim(*text), -large, large);
+
+	return v ? std::optional(*v) : std::nullopt;
+}
+
+struct Peer {
+	std::string host;
+	std::uint16_t port = default_peer_port;
+};
+
+// host, host:port, v6, [v6]:port
+Result<Peer> parse_peer(const std::string &text)
+{
+	Peer peer{text};
+	std::string port;
+
+	if (text.starts_with('[')) {
+		const auto close = text.find(']');
+
+		if (close == std::string::npos ||
+		    (close + 1 != text.size() && text[close + 1] != ':'))
+			return Error{"--peer", text, "ADDR, ADDR:PORT or [ADDR]:PORT"};
+		peer.host = text.substr(1, close - 1);
+		port = close + 1 < text.size() ? text.substr(close + 2) : "22";
+	} else if (std::count(text.begin(), text.end(), ':') == 1) {
+		peer.host = text.substr(0, text.find(':'));
+		port = text.substr(text.find(':') + 1);
+	}
+	if (!port.empty() || text.ends_with(':')) {
+		auto n = parse_int("--peer port", port, 1, 65535);
+
+		if (!n)
+			return n.error();
+		peer.port = static_cast<std::uint16_t>(*n);
+	}
+	if (peer.host.empty())
+		return Error{"--peer", text, "ADDR, ADDR:PORT or [ADDR]:PORT"};
+	return peer;
+}
+
+class Doctor {
+public:
+	Doctor(System &system, const DoctorOptions &options) : system_(system), options_(options) {}
+
+	Result<std::vector<Finding>> run()
+	{
+		if (auto ready = prepare(); !ready)
+			return ready.error();
+		kernel();
+		timers();
+		module();
+		congestion_control();
+		tcp_options();
+		memory();
+		backlog();
+		target();
+		echo();
+		bursts();
+		interfaces();
+		return std::move(findings_);
+	}
+
+private:
+	void add(Severity severity, std::string check, std::string seen, std::string why = {},
+		 std::string fix = {})
+	{
+		findings_.push_back({severity, std::move(check), std::move(seen), std::move(why),
+				     std::move(fix)});
+	}
+
+	std::string swift_sysctl(std::string_view name) const
+	{
+		auto text = read_sysctl(system_, std::string(sysctl_prefix) + std::string(name));
+
+		return text ? *text : std::string();
+	}
+
+	// The value, or the module's default while it is not loaded.
+	std::int64_t swift_number(std::string_view name) const
+	{
+		const auto v = number(read_sysctl(system_, std::string(sysctl_prefix) + std::string(name)));
+
+		return v ? *v : find_tunable(name)->fallback;
+	}
+
+	Result<void> prepare()
+	{
+		if (!options_.target_ns.empty()) {
+			auto v = parse_int("--target-ns", options_.target_ns, 1000, 1000000000);
+
+			if (!v)
+				return v.error();
+			target_ns_ = static_cast<std::uint64_t>(*v);
+		} else {
+			target_ns_ = static_cast<std::uint64_t>(swift_number("base_target_ns"));
+		}
+		if (!options_.peer.empty()) {
+			auto peer = parse_peer(options_.peer);
+
+			if (!peer)
+				return peer.error();
+			peer_ = *peer;
+		}
+		ifaces_ = options_.ifaces;
+		for (const std::string &dev : ifaces_)
+			if (dev.empty() || dev.find('/') != std::string::npos)
+				return Error{"--iface: not an interface's name", dev};
+		if (ifaces_.empty())
+			find_interfaces();
+		measure_idle_rtt();
+		return {};
+	}
+
+	// Real: a device stands behind it. Up: its flags say so.
+	void find_interfaces()
+	{
+		const auto all = system_.list_dir("/sys/class/net");
+
+		if (!all)
+			return;
+		for (const std::string &dev : *all) {
+			const std::string dir = "/sys/class/net/" + dev;
+			const auto state = system_.read_file(dir + "/operstate");
+
+			if (system_.exists(dir + "/device") && state && trim(*state) != "down")
+				ifaces_.push_back(dev);
+		}
+	}
+
+	void measure_idle_rtt()
+	{
+		if (peer_) {
+			auto rtt = system_.handshake_rtt_ns(peer_->host, peer_->port);
+
+			if (rtt)
+				idle_ns_ = *rtt;
+			else
+				add(Severity::warn, "peer", rtt.error().text(), "the idle RTT was not measured",
+				    "");
+			idle_from_ = fmt::format("TCP handshakes with {}", options_.peer);
+			return;
+		}
+
+		auto sockets = system_.tcp_sockets(1U << 1);
+
+		if (!sockets)
+			return;
+		for (const Flow &f : *sockets) {
+			// Loopback is no path that swift would run.
+			if (!f.tcp || !f.tcp->has_min_rtt() || f.local.address == f.remote.address ||
+			    f.remote.address.text().starts_with("127."))
+				continue;
+			const std::uint64_t ns = std::uint64_t{f.tcp->min_rtt_us} * 1000;
+
+			idle_ns_ = idle_ns_ ? std::min(*idle_ns_, ns) : ns;
+		}
+		idle_from_ = "the smallest min_rtt of the flows that exist now";
+	}
+
+	void kernel()
+	{
+		const auto release = system_.read_file("/proc/sys/kernel/osrelease");
+
+		if (!release) {
+			add(Severity::fail, "kernel", release.error().text());
+			return;
+		}
+		release_ = std::string(trim(*release));
+
+		const auto parts = split(release_, '.');
+		const auto major = parse_int("", parts[0], 0, 1000);
+		const std::string minor_text =
+			parts.size() > 1 ? parts[1].substr(0, parts[1].find_first_not_of("0123456789")) : "";
+		const auto minor = parse_int("", minor_text, 0, 100000);
+
+		if (!major || !minor)
+			add(Severity::warn, "kernel", release_ + ", not a version that swiftctl can read");
+		else if (*major < 6 || (*major == 6 && *minor < 1))
+			add(Severity::fail, "kernel", release_, "tcp_swift needs Linux 6.1 or newer");
+		else
+			add(Severity::ok, "kernel", release_);
+	}
+
+	// The text of the kernel's configuration, if this host keeps it.
+	std::string kernel_config()
+	{
+		if (system_.exists("/proc/config.gz"))
+			if (auto r = system_.run({"gzip", "-dc", "/proc/config.gz"}); r && r->status == 0)
+				return r->out;
+		auto text = system_.read_file("/boot/config-" + release_);
+
+		return text ? *text : std::string();
+	}
+
+	static std::string option(const std::string &config, const std::string &name)
+	{
+		for (const std::string &line : split(config, '\n'))
+			if (line.starts_with(name + "="))
+				return line.substr(name.size() + 1);
+		return {};
+	}
+
+	void timers()
+	{
+		const std::string config = kernel_config();
+		const auto hz = parse_int("", option(config, "CONFIG_HZ"), 1, 100000);
+		const auto clock = system_.read_file(
+			"/sys/devices/system/clocksource/clocksource0/current_clocksource");
+
+		if (config.empty())
+			add(Severity::warn, "hz", "unknown: no /proc/config.gz and no /boot/config-" + release_,
+			    "swift does not need it, but a slow tick makes retransmission timers coarse");
+		else if (hz && *hz < 250)
+			add(Severity::warn, "hz", fmt::format("{}", *hz),
+			    fmt::format("retransmission and probe timers round up to {} ms", 1000 / *hz),
+			    "use a kernel with CONFIG_HZ=250 or more");
+		else if (hz)
+			add(Severity::ok, "hz", fmt::format("{}", *hz));
+
+		const auto timer_list = system_.read_file("/proc/timer_list");
+		const bool active = timer_list && timer_list->find("hres_active    : 1") != std::string::npos;
+		const bool off = (timer_list && !active &&
+				  timer_list->find("hres_active") != std::string::npos) ||
+				 (!timer_list && !config.empty() &&
+				  option(config, "CONFIG_HIGH_RES_TIMERS") != "y");
+
+		if (off)
+			add(Severity::fail, "hrtimers", "high-resolution timers are off",
+			    "windows below one packet are paced by them: at a tick's grain they cannot be",
+			    "boot without highres=off, on a kernel with CONFIG_HIGH_RES_TIMERS=y");
+		else if (active || !config.empty())
+			add(Severity::ok, "hrtimers", active ? "on" : "on (from the kernel's configuration)");
+
+		if (!clock)
+			return;
+		const std::string name(trim(*clock));
+		static constexpr std::array<std::string_view, 4> slow = {"hpet", "acpi_pm", "jiffies",
+									 "refined-jiffies"};
+
+		if (std::find(slow.begin(), slow.end(), name) != slow.end())
+			add(Severity::warn, "clocksource", name,
+			    "each reading costs a microsecond or more, several times per packet",
+			    "echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource");
+		else
+			add(Severity::ok, "clocksource", name);
+	}
+
+	void module()
+	{
+		if (!module_loaded(system_)) {
+			const auto found = system_.run({"modinfo", "-n", "tcp_swift"});
+			const bool installed = found && found->status == 0;
+
+			add(Severity::fail, "module",
+			    installed ? "tcp_swift is installed, not loaded" : "tcp_swift is not installed",
+			    "there is no congestion control named swift",
+			    installed ? "swiftctl enable" : "swiftctl enable --module /path/to/tcp_swift.ko");
+			return;
+		}
+		add(Severity::ok, "module", "tcp_swift is loaded");
+
+		std::size_t good = 0;
+
+		for (const Tunable &t : tunables()) {
+			const std::string name = std::string(sysctl_prefix) + std::string(t.name);
+			auto text = read_sysctl(system_, name);
+
+			if (!text)
+				add(Severity::fail, "sysctl", text.error().text(),
+				    "module and swiftctl are of different versions");
+			else if (auto checked = t.check(*text); !checked)
+				add(Severity::warn, "sysctl", checked.error().text(),
+				    "module and swiftctl are of different versions");
+			else
+				good++;
+		}
+		if (good == tunables().size())
+			add(Severity::ok, "sysctl", fmt::format("all {} of {}* readable", good, sysctl_prefix));
+	}
+
+	void congestion_control()
+	{
+		const auto now = read_sysctl(system_, "net.ipv4.tcp_congestion_control");
+		const auto allowed = read_sysctl(system_, "net.ipv4.tcp_allowed_congestion_control");
+
+		if (!now) {
+			add(Severity::fail, "default-cc", now.error().text());
+			return;
+		}
+		if (*now == cc_name) {
+			add(Severity::ok, "default-cc", "swift");
+			return;
+		}
+
+		const auto list = allowed ? words(*allowed) : std::vector<std::string>();
+		const bool may_ask = std::find(list.begin(), list.end(), cc_name) != list.end();
+
+		add(Severity::warn, "default-cc", *now,
+		    may_ask ? "only sockets that ask for swift get it" :
+			      "new connections do not use swift, and only root may ask for it",
+		    "swiftctl enable");
+	}
+
+	void tcp_options()
+	{
+		for (const auto &[name, why] :
+		     {std::pair("net.ipv4.tcp_timestamps",
+				"without timestamps an ACK of a retransmission is ambiguous, and its RTT is lost"),
+		      std::pair("net.ipv4.tcp_sack", "without SACK each loss in a window costs a round trip")}) {
+			const auto v = number(read_sysctl(system_, name));
+			const std::string check = std::string(name).substr(9);
+
+			if (v && *v == 0)
+				add(Severity::warn, check, "off", why, fmt::format("sysctl -w {}=1", name));
+			else if (v)
+				add(Severity::ok, check, "on");
+		}
+	}
+
+	void memory()
+	{
+		const auto limits_text = read_sysctl(system_, "net.ipv4.tcp_mem");
+		const auto sockstat = system_.read_file("/proc/net/sockstat");
+
+		if (!limits_text || !sockstat)
+			return;
+
+		const auto limits = words(*limits_text);
+		std::optional<std::int64_t> used;
+
+		for (const std::string &line : split(*sockstat, '\n')) {
+			const auto parts = words(line);
+
+			for (std::size_t i = 1; i + 1 < parts.size(); i++)
+				if (parts[0] == "TCP:" && parts[i] == "mem")
+					used = number(parts[i + 1]);
+		}
+
+		const auto pressure = limits.size() == 3 ? number(limits[1]) : std::nullopt;
+
+		if (!used || !pressure)
+			return;
+		if (*used >= *pressure)
+			add(Severity::warn, "tcp-mem",
+			    fmt::format("{} pages used, pressure begins at {}", *used, *pressure),
+			    "TCP shrinks its buffers: windows are no longer swift's",
+			    fmt::format("sysctl -w net.ipv4.tcp_mem='{} {} {}'", *pressure, *pressure * 2,
+					*pressure * 3));
+		else
+			add(Severity::ok, "tcp-mem",
+			    fmt::format("{} of {} pages used", *used, *pressure));
+	}
+
+	// /proc/net/softnet_stat: a line per CPU, hexadecimal; the second word is drops.
+	void backlog()
+	{
+		const auto text = system_.read_file("/proc/net/softnet_stat");
+		const auto limit = number(read_sysctl(system_, "net.core.netdev_max_backlog"));
+		std::uint64_t drops = 0;
+
+		if (!text)
+			return;
+		for (const std::string &line : split(*text, '\n')) {
+			const auto parts = words(line);
+
+			if (parts.size() > 1)
+				drops += std::strtoull(parts[1].c_str(), nullptr, 16);
+		}
+		if (drops == 0)
+			add(Severity::ok, "backlog", "no drops since boot");
+		else
+			add(Severity::warn, "backlog", fmt::format("{} packets dropped since boot", drops),
+			    "the host itself loses packets before TCP sees them",
+			    fmt::format("sysctl -w net.core.netdev_max_backlog={}",
+					limit && *limit > 0 ? *limit * 4 : 4000));
+	}
+
+	void target()
+	{
+		const std::string policy = !options_.target_ns.empty() ?
+						   "static" :
+						   swift_sysctl("target_policy");
+		const std::string shown = policy.empty() ? "base_rtt_plus" : policy; // the default
+		const std::string seen = fmt::format("policy {}, base target {}", shown, us(target_ns_));
+
+		if (!idle_ns_) {
+			add(shown == "static" ? Severity::warn : Severity::ok, "target",
+			    seen + "; idle RTT unknown",
+			    shown == "static" ? "a static target below the idle RTT sends every flow to min_cwnd" :
+						"",
+			    shown == "static" ? "swiftctl doctor --peer ADDR[:PORT]" : "");
+			return;
+		}
+
+		const std::string with = fmt::format("{}; idle RTT {} ({})", seen, us(*idle_ns_), idle_from_);
+		const std::string learn = fmt::format("sysctl -w {}target_policy=base_rtt_plus", sysctl_prefix);
+
+		if (shown == "static" && target_ns_ < *idle_ns_)
+			add(Severity::fail, "target", with,
+			    "the target is below the idle RTT: flows will collapse to min_cwnd", learn);
+		else if (shown == "static" && target_ns_ < *idle_ns_ + *idle_ns_ / 4)
+			add(Severity::warn, "target", with,
+			    "less than a quarter above the idle RTT: noise alone will hold flows down", learn);
+		else
+			add(Severity::ok, "target", with);
+
+		const auto guard = static_cast<std::uint64_t>(swift_number("max_rtt_ns"));
+
+		if (*idle_ns_ > guard)
+			add(Severity::warn, "guard",
+			    fmt::format("idle RTT {} is above max_rtt_ns, {}", us(*idle_ns_), us(guard)),
+			    "such flows run Reno: for swift this is no datacenter path",
+			    fmt::format("sysctl -w {}max_rtt_ns={}", sysctl_prefix, *idle_ns_ * 2));
+	}
+
+	void echo()
+	{
+		if (!module_loaded(system_))
+			return;
+		if (swift_number("echo") == 1)
+			add(Severity::ok, "echo", "on for connections whose peer has it on too");
+		else
+			add(Severity::warn, "echo", "off",
+			    "the peer's delay counts as fabric delay: a slow receiver looks like a slow network",
+			    fmt::format("sysctl -w {}echo=1   # at both ends; RFC 6994 experiment, so off by default",
+					sysctl_prefix));
+	}
+
+	void bursts()
+	{
+		const auto log = number(read_sysctl(system_, "net.ipv4.tcp_tso_rtt_log"));
+
+		bursts_capped_ = log && *log == 0;
+		if (bursts_capped_)
+			add(Severity::ok, "bursts", "tcp_tso_rtt_log is 0: packets follow the pacing rate");
+	}
+
+	void interfaces()
+	{
+		if (ifaces_.empty())
+			add(Severity::warn, "interfaces", "none that is real and up",
+			    "nothing to say about queues and NICs", "swiftctl doctor --iface DEV");
+		for (const std::string &dev : ifaces_) {
+			const std::string dir = "/sys/class/net/" + dev;
+
+			if (!system_.exists(dir)) {
+				add(Severity::fail, dev, "no such interface");
+				continue;
+			}
+			qdisc(dev);
+			burst_size(dev);
+			coalescing(dev);
+			stamps(dev);
+			mtu(dev);
+		}
+	}
+
+	void qdisc(const std::string &dev)
+	{
+		const auto root = root_qdisc(system_, dev);
+
+		if (!root)
+			add(Severity::warn, dev + " qdisc", root.error().text());
+		else if (root->value == "fq" || root->value == "mq(fq)")
+			add(Severity::ok, dev + " qdisc", root->value);
+		else
+			add(Severity::warn, dev + " qdisc", root->value,
+			    "windows below one packet are paced best by fq; without it TCP's own timer does it, "
+			    "at more CPU",
+			    root->by_hand ? fmt::format("tc qdisc replace dev {} root fq", dev) :
+					    fmt::format("swiftctl enable --iface {}", dev));
+	}
+
+	// The kernel sends up to gso_max_size at once, whatever the pacing rate, below 512 us.
+	void burst_size(const std::string &dev)
+	{
+		if (bursts_capped_ || (idle_ns_ && *idle_ns_ > tso_rtt_us * 1000))
+			return;
+
+		const auto gso = gso_max_size(system_, dev);
+
+		if (!gso)
+			return;
+
+		const std::uint64_t bytes = *gso;
+		const auto mbps = number(system_.read_file("/sys/class/net/" + dev + "/speed"));
+		const std::uint64_t room_ns = target_ns_ / 4;
+
+		if (!mbps || *mbps <= 0) {
+			add(Severity::ok, dev + " bursts",
+			    fmt::format("gso_max_size {}, speed unknown", bytes));
+			return;
+		}
+
+		const auto speed = static_cast<std::uint64_t>(*mbps);
+		const std::uint64_t burst_ns = bytes * 8000 / speed;
+
+		if (burst_ns <= room_ns) {
+			add(Severity::ok, dev + " bursts",
+			    fmt::format("gso_max_size {} is {} at {} Mb/s", bytes, us(burst_ns), speed));
+			return;
+		}
+
+		const std::uint64_t fitting = room_ns * speed / 8000 / 4096 * 4096;
+
+		add(Severity::warn, dev + " bursts",
+		    fmt::format("gso_max_size {} is {} at {} Mb/s, with a target of {}", bytes, us(burst_ns),
+				speed, us(target_ns_)),
+		    "bursts queue in the switch, whatever the pacing rate, and other flows see the delay",
+		    fmt::format("ip link set dev {} gso_max_size {}   # or: sysctl -w "
+				"net.ipv4.tcp_tso_rtt_log=0",
+				dev, std::max<std::uint64_t>(fitting, 8192)));
+	}
+
+	void coalescing(const std::string &dev)
+	{
+		const auto c = system_.coalescing(dev);
+
+		if (!c) {
+			add(Severity::ok, dev + " coalescing", "no settings on this driver");
+			return;
+		}
+
+		const std::uint64_t most_us = std::max<std::uint64_t>(target_ns_ / 8000, 4);
+		const std::string seen =
+			fmt::format("rx-usecs {}{}", c->rx_usecs, c->adaptive_rx ? ", adaptive" : "");
+
+		if (c->adaptive_rx || c->rx_usecs > most_us)
+			add(Severity::warn, dev + " coalescing", seen,
+			    fmt::format("interrupts that wait look like delay, against a target of {}",
+					us(target_ns_)),
+			    fmt::format("ethtool -C {}{} rx-usecs {}", dev,
+					c->adaptive_rx ? " adaptive-rx off" : "",
+					std::min<std::uint64_t>(c->rx_usecs, most_us)));
+		else
+			add(Severity::ok, dev + " coalescing", seen);
+	}
+
+	void stamps(const std::string &dev)
+	{
+		const auto t = system_.timestamps(dev);
+
+		if (!t || !t->can_hw_rx_all)
+			add(Severity::ok, dev + " stamps",
+			    "software only: delay between NIC and stack counts as fabric");
+		else if (t->hw_rx_all_on)
+			add(Severity::ok, dev + " stamps", fmt::format("hardware, /dev/ptp{}", t->phc_index));
+		else
+			add(Severity::warn, dev + " stamps",
+			    fmt::format("hardware stamps possible (/dev/ptp{}), not on", t->phc_index),
+			    "delay between NIC and stack counts as fabric",
+			    fmt::format("hwstamp_ctl -i {} -r 1", dev));
+	}
+
+	void mtu(const std::string &dev)
+	{
+		const auto v = number(system_.read_file("/sys/class/net/" + dev + "/mtu"));
+
+		if (v && *v < 1500)
+			add(Severity::warn, dev + " mtu", fmt::format("{}", *v),
+			    "small packets cost more CPU per byte; raise it if every link on the way carries more");
+		else if (v)
+			add(Severity::ok, dev + " mtu", fmt::format("{}", *v));
+	}
+
+	System &system_;
+	const DoctorOptions &options_;
+	std::vector<Finding> findings_;
+	std::vector<std::string> ifaces_;
+	std::optional<Peer> peer_;
+	std::optional<std::uint64_t> idle_ns_;
+	std::string idle_from_;
+	std::string release_;
+	std::uint64_t target_ns_ = 0;
+	bool bursts_capped_ = false;
+};
+
+} // namespace
+
+Result<std::vector<Finding>> examine(System &system, const DoctorOptions &options)
+{
+	return Doctor(system, options).run();
+}
+
+} // namespace swift

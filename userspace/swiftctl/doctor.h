@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT
+// `swiftctl doctor`: what of this host helps or hurts swift, why, and the command that
+// mends it. It changes nothing.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "system.h"
+
+namespace swift {
+
+// As the command line gave them.
+struct DoctorOptions {
+	std::vector<std::string> ifaces; // none: those that are real and up
+	std::string target_ns; // judge this target instead of the host's
+	std::string peer; // ADDR[:PORT]
+	std::string root;
+	bool json = false;
+};
+
+enum class Severity { ok, warn, fail };
+
+struct Finding {
+	Severity severity;
+	std::string check; // a short name that stays
+	std::string seen;
+	std::string why = {};
+	std::string fix = {}; // a command to paste, if there is one
+};
+
+Result<std::vector<Finding>> examine(System &system, const DoctorOptions &options);
+[[nodiscard]] std::string_view severity_name(Severity s);
+[[nodiscard]] std::size_t count(const std::vector<Finding> &findings, Severity s);
+[[nodiscard]] std::string doctor_json(const std::vector<Finding> &findings);
+
+int run_doctor(const DoctorOptions &options);
+
+} // namespace swift

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+// What `swiftctl doctor` prints.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "doctor.h"
+#include "say.h"
+#include "terminal.h"
+
+namespace swift {
+
+namespace {
+
+Colour severity_colour(Severity s)
+{
+	return s == Severity::ok ? Colour::green : s == Severity::warn ? Colour::yellow : Colour::red;
+}
+
+std::string doctor_text(const std::vector<Finding> &findings, const Terminal &terminal)
+{
+	std::string out;
+	std::size_t width = 0;
+
+	for (const Finding &f : findings)
+		width = std::max(width, f.check.size());
+	for (const Finding &f : findings) {
+		const std::string name(severity_name(f.severity));
+		const std::string margin(8 + width, ' ');
+
+		out += terminal.paint(name, severity_colour(f.severity)) + std::string(6 - name.size(), ' ');
+		out += fmt::format("{:<{}}  {}\n", f.check, width, f.seen);
+		if (!f.why.empty())
+			out += margin + f.why + "\n";
+		if (!f.fix.empty())
+			out += margin + terminal.paint("fix: " + f.fix, Colour::bold) + "\n";
+	}
+	return out + fmt::format("{} ok, {} warn, {} fail\n", count(findings, Severity::ok),
+				 count(findings, Severity::warn), count(findings, Severity::fail));
+}
+
+} // namespace
+
+std::string_view severity_name(Severity s)
+{
+	return s == Severity::ok ? "ok" : s == Severity::warn ? "warn" : "fail";
+}
+
+std::size_t count(const std::vector<Finding> &findings, Severity s)
+{
+	return static_cast<std::size_t>(std::count_if(
+		findings.begin(), findings.end(), [&](const Finding &f) { return f.severity == s; }));
+}
+
+int run_doctor(const DoctorOptions &options)
+{
+	const auto system = real_system(options.root);
+	auto findings = examine(*system, options);
+
+	if (!findings)
+		return fail_usage("doctor", findings.error().text());
+	if (!print(options.json ? doctor_json(*findings) : doctor_text(*findings, standard_output())))
+		return exit_failed;
+	return count(*findings, Severity::fail) ? exit_failed : exit_ok;
+}
+
+} // namespace swift

@@ -1,0 +1,507 @@
+// SPDX-License-Identifier: MIT
+// The plan of `enable`, its rollback, and `disable`.
+//
+//   enable:  for each step: read -> remember in the state file -> write -> read back;
+//            at the first failure: put back what this run changed, newest plan last
+//   disable: for each remembered change, in undo order: if the value is still ours,
+//            put the old one back and forget the change
+#include "enable.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "diag.h"
+#include "text.h"
+#include "tunables.h"
+
+namespace swift {
+
+namespace {
+
+constexpr const char *allowed_cc = "net.ipv4.tcp_allowed_congestion_control";
+constexpr const char *default_cc = "net.ipv4.tcp_congestion_control";
+constexpr const char *default_qdisc = "net.core.default_qdisc";
+constexpr const char *modules_file = "/etc/modules-load.d/tcp_swift.conf";
+constexpr const char *sysctl_file = "/etc/sysctl.d/90-tcp_swift.conf";
+
+struct Setting {
+	std::string name; // of the tunable
+	std::string value;
+};
+
+// --set and --echo, checked.
+Result<std::vector<Setting>> settings(const EnableOptions &options)
+{
+	std::vector<Setting> out;
+
+	for (const std::string &text : options.set) {
+		const auto equals = text.find('=');
+
+		if (equals == std::string::npos)
+			return Error{"--set", text, "name=value"};
+
+		std::string name = text.substr(0, equals);
+
+		if (name.starts_with(sysctl_prefix))
+			name.erase(0, sysctl_prefix.size());
+
+		const Tunable *tunable = find_tunable(name);
+
+		if (!tunable) {
+			std::string names;
+
+			for (const Tunable &t : tunables())
+				names += (names.empty() ? "" : ", ") + std::string(t.name);
+			return Error{"--set: no such setting", name, names};
+		}
+		auto value = tunable->check(text.substr(equals + 1));
+
+		if (!value)
+			return Error{"--set " + value.error().text()};
+		out.push_back({name, *value});
+	}
+	if (options.echo)
+		out.push_back({"echo", "1"});
+	return out;
+}
+
+bool plausible_dev(const std::string &dev)
+{
+	return !dev.empty() && dev.size() < 16 && dev[0] != '-' && dev != "." && dev != ".." &&
+	       dev.find_first_of("/ \t\n") == std::string::npos;
+}
+
+Result<void> check(const EnableOptions &options)
+{
+	if (options.qdisc != "fq" && options.qdisc != "keep")
+		return Error{"--qdisc", options.qdisc, "fq, keep"};
+	for (const std::string &dev : options.ifaces)
+		if (!plausible_dev(dev))
+			return Error{"--iface: not an interface's name", dev};
+	return {};
+}
+
+std::string with_swift(const std::string &allowed)
+{
+	auto list = words(allowed);
+
+	if (std::find(list.begin(), list.end(), cc_name) == list.end())
+		list.emplace_back(cc_name);
+	return fmt::format("{}", fmt::join(list, " "));
+}
+
+std::string sysctl_file_text(const EnableOptions &options, const std::vector<Setting> &set,
+			     const std::string &allowed)
+{
+	std::string text = "# Written by `swiftctl enable --persist`; `swiftctl disable` removes it.\n";
+
+	for (const Setting &s : set)
+		text += fmt::format("{}{} = {}\n", sysctl_prefix, s.name, s.value);
+	if (options.qdisc == "fq")
+		text += fmt::format("{} = fq\n", default_qdisc);
+	text += fmt::format("{} = {}\n", allowed_cc, allowed);
+	if (!options.no_default)
+		text += fmt::format("{} = {}\n", default_cc, cc_name);
+	return text;
+}
+
+// One run of `enable`.
+class Enabler {
+public:
+	Enabler(System &system, const EnableOptions &options)
+		: system_(system), options_(options), state_(system)
+	{
+	}
+
+	Outcome run()
+	{
+		if (auto ok = check(options_); !ok)
+			return usage(ok.error());
+		auto set = settings(options_);
+
+		if (!set)
+			return usage(set.error());
+		if (!options_.dry_run && !system_.is_root())
+			return failed(Error{"needs root: run it with sudo, or look at what it would do "
+					    "with --dry-run"});
+		for (const std::string &dev : options_.ifaces)
+			if (!system_.exists("/sys/class/net/" + dev))
+				return failed(Error{"no such interface", dev});
+
+		std::shared_ptr<void> lock;
+
+		if (!options_.dry_run) {
+			auto held = system_.lock(StateFile::lock_path);
+
+			if (!held)
+				return failed(held.error());
+			lock = *held;
+		}
+
+		auto before = options_.dry_run ? std::vector<Change>{} : state_.load();
+
+		if (!before)
+			return failed(before.error());
+		remembered_ = *before;
+		if (auto ok = steps(*set); !ok) {
+			outcome_.error = ok.error();
+			if (!options_.dry_run)
+				roll_back(*before);
+		}
+		return std::move(outcome_);
+	}
+
+private:
+	struct Done {
+		Item item;
+		Value before; // of this run
+	};
+
+	Outcome usage(const Error &error)
+	{
+		outcome_.usage = true;
+		return failed(error);
+	}
+
+	Outcome failed(const Error &error)
+	{
+		outcome_.error = error;
+		return std::move(outcome_);
+	}
+
+	// What new connections depend on comes before what makes new connections use it.
+	Result<void> steps(const std::vector<Setting> &set)
+	{
+		if (auto r = load_module(); !r)
+			return r;
+		for (const Setting &s : set)
+			if (auto r = step({Kind::sysctl, std::string(sysctl_prefix) + s.name}, s.value); !r)
+				return r;
+		if (options_.qdisc == "fq") {
+			if (auto r = step({Kind::sysctl, default_qdisc}, "fq"); !r)
+				return r;
+			for (const std::string &dev : options_.ifaces)
+				if (auto r = qdisc_step(dev); !r)
+					return r;
+		}
+
+		auto allowed = read_sysctl(system_, allowed_cc);
+
+		if (!allowed)
+			return allowed.error();
+
+		const std::string with = with_swift(*allowed);
+
+		if (auto r = step({Kind::sysctl, allowed_cc}, with); !r)
+			return r;
+		if (!options_.no_default)
+			if (auto r = step({Kind::sysctl, default_cc}, std::string(cc_name)); !r)
+				return r;
+		if (!options_.persist)
+			return {};
+		if (auto r = step({Kind::file, modules_file}, "tcp_swift\n"); !r)
+			return r;
+		return step({Kind::file, sysctl_file}, sysctl_file_text(options_, set, with));
+	}
+
+	Result<void> load_module()
+	{
+		const bool missing = !module_loaded(system_) && options_.module_file.empty();
+
+		if (missing && !options_.dry_run) {
+			const auto found = system_.run({"modinfo", "-n", "tcp_swift"});
+
+			if (!found || found->status != 0)
+				return Error{"the module tcp_swift is not loaded; " + module_hint(system_)};
+		}
+		return step({Kind::module, "tcp_swift"}, "loaded");
+	}
+
+	Result<void> qdisc_step(const std::string &dev)
+	{
+		auto now = root_qdisc(system_, dev);
+
+		if (!now)
+			return now.error();
+
+		const std::string wanted = now->value.starts_with("mq(") ? "mq(fq)" : "fq";
+
+		if (now->by_hand && now->value != wanted) {
+			outcome_.notes.push_back(fmt::format(
+				"{}: its root qdisc {} was set by hand and is left alone; for exact pacing "
+				"put fq there: tc qdisc replace dev {} root fq",
+				dev, now->value, dev));
+			return {};
+		}
+		return step({Kind::qdisc, dev}, wanted);
+	}
+
+	Result<void> step(const Item &item, const std::string &wanted)
+	{
+		auto now = current(system_, item);
+
+		if (!now)
+			return now.error();
+		if (same(item, *now, wanted)) {
+			outcome_.events.push_back({item, *now, *now, "already"});
+			return {};
+		}
+		if (options_.dry_run) {
+			for (std::string &line : commands(item, wanted, options_.module_file))
+				outcome_.dry_lines.push_back(std::move(line));
+			outcome_.events.push_back({item, *now, wanted, "would set"});
+			return {};
+		}
+		if (item.kind == Kind::sysctl && !*now)
+			return Error{"this kernel or module does not have the sysctl " + item.key};
+
+		remember(item, *now, wanted);
+		if (auto saved = state_.save(remembered_); !saved)
+			return saved;
+		done_.push_back({item, *now});
+		if (auto applied = apply(system_, item, wanted, options_.module_file); !applied) {
+			outcome_.events.push_back({item, *now, wanted, "failed"});
+			// What the kernel answers when it has no such qdisc.
+			if (item.key == default_qdisc && applied.error().code == ENOENT)
+				return Error{"this kernel has no fq queueing discipline (sch_fq); --qdisc keep "
+					     "does without, at more CPU"};
+			return applied;
+		}
+		outcome_.events.push_back({item, *now, wanted, "set"});
+		return {};
+	}
+
+	// The first value that was there stays the one to go back to, unless somebody else
+	// has put another in place of ours.
+	void remember(const Item &item, const Value &before, const std::string &wanted)
+	{
+		const auto known = std::find_if(remembered_.begin(), remembered_.end(),
+						[&](const Change &c) { return c.item == item; });
+
+		if (known == remembered_.end()) {
+			remembered_.push_back({item, before, {wanted}});
+			return;
+		}
+
+		const auto wrote = [&](const Value &v) {
+			return std::any_of(known->written.begin(), known->written.end(),
+					   [&](const std::string &w) { return same(item, v, w); });
+		};
+
+		if (!same(item, before, known->before) && !wrote(before))
+			*known = {item, before, {wanted}};
+		else if (!wrote(wanted))
+			known->written.push_back(wanted);
+	}
+
+	void roll_back(const std::vector<Change> &before)
+	{
+		bool whole = true;
+
+		std::stable_sort(done_.begin(), done_.end(), [](const Done &a, const Done &b) {
+			return undo_rank(a.item) < undo_rank(b.item);
+		});
+		for (const Done &d : done_) {
+			auto now = current(system_, d.item);
+
+			if (now && same(d.item, *now, d.before))
+				continue;
+			auto back = now ? apply(system_, d.item, d.before, options_.module_file) :
+					  Result<void>(now.error());
+
+			if (back) {
+				outcome_.events.push_back({d.item, now ? *now : Value(), d.before,
+							   "rolled back"});
+			} else {
+				whole = false;
+				outcome_.notes.push_back("could not put back " + item_name(d.item) + ": " +
+							 back.error().text());
+			}
+		}
+		// What could not be put back stays remembered, for `disable`.
+		if (whole) {
+			if (auto saved = state_.save(before); !saved) {
+				whole = false;
+				outcome_.notes.push_back(saved.error().text());
+			}
+		}
+		outcome_.rolled_back = whole;
+	}
+
+	System &system_;
+	const EnableOptions &options_;
+	StateFile state_;
+	std::vector<Change> remembered_;
+	std::vector<Done> done_;
+	Outcome outcome_;
+};
+
+std::string who_still_uses_it(System &system)
+{
+	auto sockets = system.tcp_sockets(states_connected | states_listen);
+	std::size_t flows = 0;
+	std::size_t listeners = 0;
+
+	if (sockets)
+		for (const Flow &f : *sockets)
+			if (f.uses_module())
+				(f.state == 10 ? listeners : flows)++;
+	if (flows + listeners == 0)
+		return "sockets still use it, perhaps in another network namespace";
+
+	std::string text = fmt::format("{} flow{}", flows, flows == 1 ? "" : "s");
+
+	if (listeners > 0)
+		text += fmt::format(" and {} listening socket{}", listeners, listeners == 1 ? "" : "s");
+	return text + (flows + listeners == 1 ? " still uses it" : " still use it");
+}
+
+bool module_in_use(const System &system)
+{
+	auto count = system.read_file("/sys/module/tcp_swift/refcnt");
+
+	return count && trim(*count) != "0";
+}
+
+class Disabler {
+public:
+	Disabler(System &system, const DisableOptions &options)
+		: system_(system), options_(options), state_(system)
+	{
+	}
+
+	Outcome run()
+	{
+		if (!options_.dry_run && !system_.is_root()) {
+			outcome_.error = Error{"needs root: run it with sudo, or look at what it would do "
+					       "with --dry-run"};
+			return std::move(outcome_);
+		}
+
+		std::shared_ptr<void> lock;
+
+		if (!options_.dry_run && system_.exists("/run/tcp_swift")) {
+			auto held = system_.lock(StateFile::lock_path);
+
+			if (!held) {
+				outcome_.error = held.error();
+				return std::move(outcome_);
+			}
+			lock = *held;
+		}
+
+		auto loaded = state_.load();
+
+		if (!loaded) {
+			outcome_.error = loaded.error();
+			return std::move(outcome_);
+		}
+
+		std::vector<Change> left = *loaded;
+
+		if (left.empty())
+			outcome_.notes.emplace_back("nothing to undo: swiftctl enable has changed nothing "
+						    "here");
+		std::stable_sort(left.begin(), left.end(), [](const Change &a, const Change &b) {
+			return undo_rank(a.item) < undo_rank(b.item);
+		});
+		for (auto change = left.begin(); change != left.end();) {
+			if (!undo(*change)) {
+				++change; // remembered, for another try
+				continue;
+			}
+			change = left.erase(change);
+			if (options_.dry_run)
+				continue;
+			if (auto saved = state_.save(left); !saved && !outcome_.error)
+				outcome_.error = saved.error();
+		}
+		return std::move(outcome_);
+	}
+
+private:
+	// True if there is nothing left to do for @change.
+	bool undo(const Change &change)
+	{
+		const Item &item = change.item;
+		auto now = current(system_, item);
+
+		if (!now)
+			return fail(item, now.error());
+		if (same(item, *now, change.before)) {
+			outcome_.events.push_back({item, *now, *now, "already"});
+			return true;
+		}
+		if (!*now) {
+			outcome_.events.push_back({item, {}, {}, "gone"});
+			return true;
+		}
+
+		const bool ours = std::any_of(
+			change.written.begin(), change.written.end(),
+			[&](const std::string &w) { return same(item, *now, w); });
+
+		if (!ours && !options_.force) {
+			outcome_.events.push_back({item, *now, *now, "left"});
+			outcome_.notes.push_back(fmt::format(
+				"{} is now '{}', which swiftctl did not set: left alone. What was there before "
+				"comes back with: {}",
+				item_name(item), trim(**now),
+				fmt::join(commands(item, change.before, {}), "; ")));
+			return true;
+		}
+		if (item.kind == Kind::module && module_in_use(system_)) {
+			outcome_.events.push_back({item, *now, *now, "left"});
+			outcome_.notes.push_back(
+				"the module tcp_swift stays loaded: " + who_still_uses_it(system_) +
+				"; new connections do not. Unload it when they are gone: rmmod tcp_swift");
+			return true;
+		}
+		// With the wrong default in place it would come back as the wrong kind.
+		if (item.kind == Kind::qdisc && outcome_.error) {
+			outcome_.events.push_back({item, *now, *now, "left"});
+			return false;
+		}
+		if (options_.dry_run) {
+			for (std::string &line : commands(item, change.before, {}))
+				outcome_.dry_lines.push_back(std::move(line));
+			outcome_.events.push_back({item, *now, change.before, "would restore"});
+			return true;
+		}
+		if (auto done = apply(system_, item, change.before, {}); !done)
+			return fail(item, done.error());
+		outcome_.events.push_back({item, *now, change.before, "restored"});
+		return true;
+	}
+
+	bool fail(const Item &item, const Error &error)
+	{
+		if (!outcome_.error)
+			outcome_.error = error;
+		else
+			outcome_.notes.push_back(error.text());
+		outcome_.events.push_back({item, {}, {}, "failed"});
+		return false;
+	}
+
+	System &system_;
+	const DisableOptions &options_;
+	StateFile state_;
+	Outcome outcome_;
+};
+
+} // namespace
+
+Outcome enable(System &system, const EnableOptions &options)
+{
+	return Enabler(system, options).run();
+}
+
+Outcome disable(System &system, const DisableOptions &options)
+{
+	return Disabler(system, options).run();
+}
+
+} // namespace swift

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT
+// `swiftctl enable` and `swiftctl disable`: which changes, in which order, and back again.
+// How one change is made is changes.h's.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "changes.h"
+#include "system.h"
+
+namespace swift {
+
+// As the command line gave them.
+struct EnableOptions {
+	bool default_too = false; // said aloud; it is so anyway
+	bool no_default = false; // only allow it
+	std::string qdisc = "fq"; // or "keep"
+	std::vector<std::string> ifaces;
+	bool echo = false;
+	std::vector<std::string> set; // name=value
+	std::string module_file;
+	bool persist = false;
+	bool dry_run = false;
+	bool json = false;
+	std::string root; // for tests
+};
+
+struct DisableOptions {
+	bool force = false;
+	bool dry_run = false;
+	bool json = false;
+	std::string root; // for tests
+};
+
+struct Event {
+	Item item;
+	Value before;
+	Value after;
+	// "set", "already", "restored", "left", "gone", "rolled back", "failed", "would set"
+	std::string what;
+};
+
+struct Outcome {
+	std::vector<Event> events;
+	std::vector<std::string> dry_lines; // of --dry-run
+	std::vector<std::string> notes;
+	std::optional<Error> error;
+	bool usage = false; // the error is the command line's
+	bool rolled_back = false; // everything is as it was before
+};
+
+[[nodiscard]] Outcome enable(System &system, const EnableOptions &options);
+[[nodiscard]] Outcome disable(System &system, const DisableOptions &options);
+
+[[nodiscard]] std::string outcome_json(const Outcome &outcome, bool dry_run);
+
+int run_enable(const EnableOptions &options);
+int run_disable(const DisableOptions &options);
+
+} // namespace swift

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT
+// `swiftctl flows`: choosing, ordering and showing the flows that swift runs. Getting
+// them is libswift's.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "flow.h"
+#include "table.h"
+
+namespace swift {
+
+// As the command line gave them.
+struct FlowsOptions {
+	std::vector<std::string> src;
+	std::vector<std::string> dst;
+	std::vector<std::string> sport;
+	std::vector<std::string> dport;
+	std::string min_fabric_us;
+	std::string limit_by;
+	std::string sort = "remote";
+	std::string top;
+	std::string watch; // seconds; empty: once
+	std::string netns;
+	std::string root; // for tests: files below it
+	std::string dump; // for tests: recorded netlink messages instead of the kernel's
+	bool all = false;
+	bool wide = false;
+	bool json = false;
+};
+
+// A flow is shown if it meets every condition; within one list, any will do.
+struct FlowQuery {
+	std::vector<Prefix> src;
+	std::vector<Prefix> dst;
+	std::vector<std::uint16_t> sport;
+	std::vector<std::uint16_t> dport;
+	std::optional<double> min_fabric_us;
+	std::optional<Limit> limit;
+	bool guarded_too = false;
+	std::size_t sort_column = 0;
+	bool descending = false;
+	std::size_t top = 0; // 0: all
+	double watch_s = 0; // 0: once
+
+	static Result<FlowQuery> from(const FlowsOptions &options);
+	[[nodiscard]] bool matches(const Flow &flow) const;
+};
+
+struct FlowSnapshot {
+	std::int64_t time_ns = 0; // CLOCK_REALTIME
+	std::vector<Flow> flows; // chosen, in order
+	std::size_t swift_count = 0; // before choosing
+	std::size_t guarded_count = 0;
+	std::size_t bad_records = 0;
+	std::size_t malformed = 0;
+	bool interrupted = false;
+	bool module_loaded = false;
+};
+
+// Counts @all, keeps what @query asks for, in its order.
+void choose(std::vector<Flow> all, const FlowQuery &query, FlowSnapshot &snapshot);
+
+[[nodiscard]] Table flow_table(const std::vector<Flow> &flows);
+[[nodiscard]] std::vector<std::string> flow_column_names();
+// What is worth a line below the table.
+[[nodiscard]] std::vector<std::string> flow_notes(const FlowSnapshot &snapshot,
+						  const FlowQuery &query);
+[[nodiscard]] std::string flows_json(const FlowSnapshot &snapshot, bool one_line);
+
+// "12.35", "0.500", "0.0123": two decimals, or three digits below one packet.
+[[nodiscard]] std::string window_text(double pkts);
+// "0", "950", "1.18G"
+[[nodiscard]] std::string si_text(std::uint64_t v);
+
+int run_flows(const FlowsOptions &options);
+
+} // namespace swift

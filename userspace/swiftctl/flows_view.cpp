@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: MIT
+// The columns of `swiftctl flows`, each with its text and its sort key, and the choosing
+// of flows. Pure: no output, no clock.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <tuple>
+
+#include "flows.h"
+#include "text.h"
+
+namespace swift {
+
+namespace {
+
+// Without a value (std::monostate) a flow sorts last, whatever the direction.
+using Key = std::variant<std::monostate, double, std::string, Endpoint>;
+
+struct FlowColumn {
+	std::string_view name; // what --sort takes
+	std::string_view unit; // after the name in the header
+	bool right;
+	unsigned rank;
+	Cell (*cell)(const Flow &);
+	Key (*key)(const Flow &);
+};
+
+constexpr const char *nothing = "-";
+
+std::string us_text(std::uint32_t ns)
+{
+	return fmt::format("{:.1f}", ns / 1000.0);
+}
+
+std::string stamps_text(const SwiftRecord &r)
+{
+	return fmt::format("{}/{}", stamp_text(r.local_stamp), stamp_text(r.echo_stamp));
+}
+
+std::string short_state(std::uint8_t state)
+{
+	return state == 1 ? "estab" : std::string(tcp_state_text(state));
+}
+
+Cell of_record(const Flow &f, std::string (*text)(const SwiftRecord &))
+{
+	return f.swift ? Cell{text(*f.swift)} : Cell{nothing, Colour::dim};
+}
+
+Cell of_tcp(const Flow &f, std::string (*text)(const TcpCounters &))
+{
+	return f.tcp ? Cell{text(*f.tcp)} : Cell{nothing, Colour::dim};
+}
+
+Key number(bool there, double v)
+{
+	return there ? Key(v) : Key();
+}
+
+Cell limit_cell(const Flow &f)
+{
+	if (f.is_guarded())
+		return {"guarded", Colour::dim};
+	if (!f.swift)
+		return {nothing, Colour::dim};
+	const Limit l = f.swift->limit();
+
+	return {std::string(limit_text(l)), l == Limit::host ? Colour::magenta : Colour::none};
+}
+
+constexpr std::array flow_columns = {
+	FlowColumn{"local", "", false, 0, [](const Flow &f) { return Cell{f.local.text()}; },
+		   [](const Flow &f) { return Key(f.local); }},
+	FlowColumn{"remote", "", false, 0, [](const Flow &f) { return Cell{f.remote.text()}; },
+		   [](const Flow &f) { return Key(f.remote); }},
+	FlowColumn{"state", "", false, 9, [](const Flow &f) { return Cell{short_state(f.state)}; },
+		   [](const Flow &f) { return Key(short_state(f.state)); }},
+	FlowColumn{"window", "", true, 0,
+		   [](const Flow &f) {
+			   return of_record(f, [](const SwiftRecord &r) {
+				   return window_text(r.window_pkts());
+			   });
+		   },
+		   [](const Flow &f) {
+			   return number(!!f.swift, f.swift ? f.swift->window_pkts() : 0);
+		   }},
+	FlowColumn{"limit", "", false, 0, limit_cell,
+		   [](const Flow &f) {
+			   return f.swift ? Key(std::string(limit_text(f.swift->limit()))) : Key();
+		   }},
+	FlowColumn{"srtt", "_us", true, 5,
+		   [](const Flow &f) {
+			   return of_tcp(f, [](const TcpCounters &c) { return std::to_string(c.srtt_us); });
+		   },
+		   [](const Flow &f) { return number(!!f.tcp, f.tcp ? f.tcp->srtt_us : 0); }},
+	FlowColumn{"min_rtt", "_us", true, 7,
+		   [](const Flow &f) {
+			   return f.tcp && f.tcp->has_min_rtt() ?
+					  Cell{std::to_string(f.tcp->min_rtt_us)} :
+					  Cell{nothing, Colour::dim};
+		   },
+		   [](const Flow &f) {
+			   const bool there = f.tcp && f.tcp->has_min_rtt();
+
+			   return number(there, there ? f.tcp->min_rtt_us : 0);
+		   }},
+	FlowColumn{"fabric", "_us", true, 0,
+		   [](const Flow &f) {
+			   Cell c = of_record(
+				   f, [](const SwiftRecord &r) { return us_text(r.fabric_ns); });
+
+			   if (f.swift && f.swift->fabric_ns > f.swift->target_ns)
+				   c.colour = Colour::red;
+			   return c;
+		   },
+		   [](const Flow &f) { return number(!!f.swift, f.swift ? f.swift->fabric_ns : 0); }},
+	FlowColumn{"host", "_us", true, 0,
+		   [](const Flow &f) {
+			   return of_record(
+				   f, [](const SwiftRecord &r) { return us_text(r.endpoint_ns); });
+		   },
+		   [](const Flow &f) {
+			   return number(!!f.swift, f.swift ? f.swift->endpoint_ns : 0);
+		   }},
+	FlowColumn{"target", "_us", true, 1,
+		   [](const Flow &f) {
+			   return of_record(
+				   f, [](const SwiftRecord &r) { return us_text(r.target_ns); });
+		   },
+		   [](const Flow &f) { return number(!!f.swift, f.swift ? f.swift->target_ns : 0); }},
+	FlowColumn{"stamps", "", false, 3, [](const Flow &f) { return of_record(f, stamps_text); },
+		   [](const Flow &f) { return f.swift ? Key(stamps_text(*f.swift)) : Key(); }},
+	FlowColumn{"cwnd", "", true, 8,
+		   [](const Flow &f) {
+			   return of_tcp(f, [](const TcpCounters &c) {
+				   return std::to_string(c.snd_cwnd_pkts);
+			   });
+		   },
+		   [](const Flow &f) { return number(!!f.tcp, f.tcp ? f.tcp->snd_cwnd_pkts : 0); }},
+	FlowColumn{"rate", "_B/s", true, 2,
+		   [](const Flow &f) {
+			   return of_tcp(f, [](const TcpCounters &c) {
+				   return si_text(c.delivery_rate_Bps);
+			   });
+		   },
+		   [](const Flow &f) {
+			   return number(!!f.tcp,
+					 f.tcp ? static_cast<double>(f.tcp->delivery_rate_Bps) : 0);
+		   }},
+	FlowColumn{"retrans", "", true, 6,
+		   [](const Flow &f) {
+			   Cell c = of_tcp(f, [](const TcpCounters &t) {
+				   return std::to_string(t.retrans_total);
+			   });
+
+			   if (f.tcp && f.tcp->retrans_total > 0)
+				   c.colour = Colour::yellow;
+			   return c;
+		   },
+		   [](const Flow &f) { return number(!!f.tcp, f.tcp ? f.tcp->retrans_total : 0); }},
+};
+
+std::string title(const FlowColumn &c)
+{
+	return fmt::format("{}{}", c.name, c.unit);
+}
+
+std::string joined(const std::vector<std::string> &names)
+{
+	return fmt::format("{}", fmt::join(names, ", "));
+}
+
+// "fabric", "fabric_us", "fabric:desc"
+Result<void> parse_sort(std::string_view text, FlowQuery &query)
+{
+	const auto colon = text.find(':');
+	const std::string_view name = text.substr(0, colon);
+	const std::string_view order =
+		colon == std::string_view::npos ? "asc" : text.substr(colon + 1);
+
+	if (order != "asc" && order != "desc")
+		return Error{"--sort order", std::string(order), "asc, desc"};
+	query.descending = order == "desc";
+	for (std::size_t i = 0; i < flow_columns.size(); i++)
+		if (name == flow_columns[i].name || name == title(flow_columns[i])) {
+			query.sort_column = i;
+			return {};
+		}
+	return Error{"--sort column", std::string(name), joined(flow_column_names())};
+}
+
+Result<void> parse_prefixes(std::string_view flag, const std::vector<std::string> &texts,
+			    std::vector<Prefix> &out)
+{
+	for (const std::string &text : texts) {
+		auto prefix = Prefix::parse(text);
+
+		if (!prefix)
+			return Error{std::string(flag) + ": " + prefix.error().text()};
+		out.push_back(*prefix);
+	}
+	return {};
+}
+
+Result<void> parse_ports(std::string_view flag, const std::vector<std::string> &texts,
+			 std::vector<std::uint16_t> &out)
+{
+	for (const std::string &text : texts) {
+		auto port = parse_int(flag, text, 0, 65535);
+
+		if (!port)
+			return port.error();
+		out.push_back(static_cast<std::uint16_t>(*port));
+	}
+	return {};
+}
+
+bool any_contains(const std::vector<Prefix> &prefixes, const Address &a)
+{
+	return prefixes.empty() || std::any_of(prefixes.begin(), prefixes.end(),
+					       [&](const Prefix &p) { return p.contains(a); });
+}
+
+bool any_is(const std::vector<std::uint16_t> &ports, std::uint16_t port)
+{
+	return ports.empty() || std::find(ports.begin(), ports.end(), port) != ports.end();
+}
+
+} // namespace
+
+std::string window_text(double pkts)
+{
+	if (pkts >= 0.9995 || pkts <= 0)
+		return fmt::format("{:.2f}", pkts);
+
+	// Three significant digits: 0.5 has its first at the first decimal.
+	const int decimals = 2 - static_cast<int>(std::floor(std::log10(pkts)));
+
+	return fmt::format("{:.{}f}", pkts, decimals);
+}
+
+std::string si_text(std::uint64_t v)
+{
+	static constexpr std::string_view units = "kMGTPE";
+	double scaled = static_cast<double>(v);
+	std::size_t unit = 0;
+
+	if (v < 1000)
+		return std::to_string(v);
+	for (scaled /= 1000; scaled >= 999.5 && unit + 1 < units.size(); unit++)
+		scaled /= 1000;
+
+	const int decimals = scaled < 9.995 ? 2 : scaled < 99.95 ? 1 : 0;
+
+	return fmt::format("{:.{}f}{}", scaled, decimals, units[unit]);
+}
+
+std::vector<std::string> flow_column_names()
+{
+	std::vector<std::string> names;
+
+	for (const FlowColumn &c : flow_columns)
+		names.emplace_back(c.name);
+	return names;
+}
+
+Result<FlowQuery> FlowQuery::from(const FlowsOptions &o)
+{
+	FlowQuery q;
+
+	q.guarded_too = o.all;
+	if (auto r = parse_prefixes("--src", o.src, q.src); !r)
+		return r.error();
+	if (auto r = parse_prefixes("--dst", o.dst, q.dst); !r)
+		return r.error();
+	if (auto r = parse_ports("--sport", o.sport, q.sport); !r)
+		return r.error();
+	if (auto r = parse_ports("--dport", o.dport, q.dport); !r)
+		return r.error();
+	if (auto r = parse_sort(o.sort, q); !r)
+		return r.error();
+	if (!o.min_fabric_us.empty()) {
+		auto v = parse_decimal("--min-fabric-us", o.min_fabric_us, 0, 4294967);
+
+		if (!v)
+			return v.error();
+		q.min_fabric_us = *v;
+	}
+	if (o.limit_by == "fabric")
+		q.limit = Limit::fabric;
+	else if (o.limit_by == "host")
+		q.limit = Limit::host;
+	else if (!o.limit_by.empty())
+		return Error{"--limit-by", o.limit_by, "fabric, host"};
+	if (!o.top.empty()) {
+		auto v = parse_int("--top", o.top, 1, 1000000);
+
+		if (!v)
+			return v.error();
+		q.top = static_cast<std::size_t>(*v);
+	}
+	if (!o.watch.empty()) {
+		auto v = parse_decimal("--watch", o.watch, 0.1, 3600);
+
+		if (!v)
+			return v.error();
+		q.watch_s = *v;
+	}
+	return q;
+}
+
+bool FlowQuery::matches(const Flow &f) const
+{
+	if (!(f.is_swift() || (guarded_too && f.is_guarded())))
+		return false;
+	if (!any_contains(src, f.local.address) || !any_contains(dst, f.remote.address) ||
+	    !any_is(sport, f.local.port) || !any_is(dport, f.remote.port))
+		return false;
+	if (min_fabric_us && !(f.swift && f.swift->fabric_ns >= *min_fabric_us * 1000))
+		return false;
+	return !limit || (f.swift && f.swift->limit() == *limit);
+}
+
+void choose(std::vector<Flow> all, const FlowQuery &query, FlowSnapshot &snapshot)
+{
+	std::vector<Flow> &chosen = snapshot.flows;
+	const auto key = flow_columns[query.sort_column].key;
+
+	for (Flow &f : all) {
+		snapshot.swift_count += f.is_swift();
+		snapshot.guarded_count += f.is_guarded();
+		if (query.matches(f))
+			chosen.push_back(std::move(f));
+	}
+	std::sort(chosen.begin(), chosen.end(), [&](const Flow &a, const Flow &b) {
+		const Key ka = key(a);
+		const Key kb = key(b);
+
+		if (ka.index() != kb.index() && (ka.index() == 0 || kb.index() == 0))
+			return kb.index() == 0;
+		if (ka != kb)
+			return query.descending ? kb < ka : ka < kb;
+		// Equal ones keep their places from one screen to the next.
+		return std::tie(a.remote, a.local) < std::tie(b.remote, b.local);
+	});
+	if (query.top && chosen.size() > query.top)
+		chosen.resize(query.top);
+}
+
+Table flow_table(const std::vector<Flow> &flows)
+{
+	Table table;
+
+	for (const FlowColumn &c : flow_columns)
+		table.columns.push_back({title(c), c.right, c.rank});
+	for (const Flow &f : flows) {
+		auto &row = table.rows.emplace_back();
+
+		for (const FlowColumn &c : flow_columns)
+			row.push_back(c.cell(f));
+	}
+	return table;
+}
+
+std::vector<std::string> flow_notes(const FlowSnapshot &s, const FlowQuery &query)
+{
+	std::vector<std::string> notes;
+	const std::size_t eligible = s.swift_count + (query.guarded_too ? s.guarded_count : 0);
+
+	if (s.swift_count == 0 && s.flows.empty())
+		notes.emplace_back("no swift flows");
+	else if (s.flows.size() < eligible)
+		notes.push_back(fmt::format("{} of {} flows shown", s.flows.size(), eligible));
+	if (s.guarded_count > 0 && !query.guarded_too)
+		notes.push_back(fmt::format("{} more guarded (handshake RTT above max_rtt_ns, so they "
+					    "run Reno): --all shows them",
+					    s.guarded_count));
+	if (s.interrupted)
+		notes.emplace_back("the kernel's list kept changing while it was read: a flow may be "
+				   "missing or double");
+	if (s.bad_records > 0)
+		notes.push_back(fmt::format("{} records of an unknown size ignored: module and swiftctl "
+					    "are of different versions",
+					    s.bad_records));
+	if (s.malformed > 0)
+		notes.push_back(fmt::format("{} messages of the kernel were cut off: a flow may be missing",
+					    s.malformed));
+	return notes;
+}
+
+} // namespace swift

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT
+// swiftctl: parse, run the verb, leave. Nothing else belongs here.
+#include <exception>
+
+#include "cli.h"
+#include "say.h"
+
+namespace {
+
+struct Run {
+	int operator()(const swift::Leave &leave) const
+	{
+		if (leave.status != swift::exit_ok)
+			return leave.status;
+		return swift::print(leave.text) ? swift::exit_ok : swift::exit_failed;
+	}
+	int operator()(const swift::FlowsOptions &o) const { return swift::run_flows(o); }
+	int operator()(const swift::EnableOptions &o) const { return swift::run_enable(o); }
+	int operator()(const swift::DisableOptions &o) const { return swift::run_disable(o); }
+	int operator()(const swift::DoctorOptions &o) const { return swift::run_doctor(o); }
+};
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+	try {
+		return std::visit(Run{}, swift::parse_command_line(argc, argv));
+	} catch (const std::exception &e) {
+		return swift::fail("", e.what());
+	}
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT
+#include "say.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+
+namespace swift {
+
+namespace {
+
+std::string who(std::string_view verb)
+{
+	return verb.empty() ? "swiftctl" : "swiftctl " + std::string(verb);
+}
+
+void complain(const std::string &line)
+{
+	std::string one = line;
+
+	std::replace(one.begin(), one.end(), '\n', ' ');
+	std::fprintf(stderr, "%s\n", one.c_str());
+}
+
+} // namespace
+
+bool print(std::string_view text)
+{
+	const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
+
+	return std::fflush(stdout) == 0 && written;
+}
+
+int fail(std::string_view verb, std::string_view why)
+{
+	complain(who(verb) + ": " + std::string(why));
+	return exit_failed;
+}
+
+int fail_usage(std::string_view verb, std::string_view why)
+{
+	complain(who(verb) + ": " + std::string(why) + "; see " + who(verb) + " --help");
+	return exit_usage;
+}
+
+void note(std::string_view verb, std::string_view text)
+{
+	complain(who(verb) + ": " + std::string(text));
+}
+
+} // namespace swift

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: MIT
+// JSON in: what `tc -j` and `ip -j` say, and the state file. JSON out: the state file.
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <set>
+
+#include "changes.h"
+
+namespace swift {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int schema = 1;
+
+Json json_of(const Value &v)
+{
+	return v ? Json(*v) : Json(nullptr);
+}
+
+std::optional<Kind> kind_of(const std::string &name)
+{
+	for (const Kind k : {Kind::module, Kind::sysctl, Kind::qdisc, Kind::file})
+		if (name == kind_name(k))
+			return k;
+	return std::nullopt;
+}
+
+std::optional<Change> change_of(const Json &j)
+{
+	if (!j.is_object() || !j.contains("kind") || !j["kind"].is_string() || !j.contains("key") ||
+	    !j["key"].is_string() || !j.contains("before") || !j.contains("written") ||
+	    !j["written"].is_array())
+		return std::nullopt;
+
+	const auto kind = kind_of(j["kind"].get<std::string>());
+	const Json &before = j["before"];
+
+	if (!kind || !(before.is_null() || before.is_string()))
+		return std::nullopt;
+
+	Change c{{*kind, j["key"].get<std::string>()}, {}, {}};
+
+	if (before.is_string())
+		c.before = before.get<std::string>();
+	for (const Json &w : j["written"]) {
+		if (!w.is_string())
+			return std::nullopt;
+		c.written.push_back(w.get<std::string>());
+	}
+	return c;
+}
+
+std::optional<std::vector<Change>> changes_of(const std::string &text)
+{
+	const Json j = Json::parse(text, nullptr, false);
+	std::vector<Change> changes;
+
+	if (!j.is_object() || j.value("schema", 0) != schema || !j.contains("changes") ||
+	    !j["changes"].is_array())
+		return std::nullopt;
+	for (const Json &entry : j["changes"]) {
+		auto change = change_of(entry);
+
+		if (!change)
+			return std::nullopt;
+		changes.push_back(std::move(*change));
+	}
+	return changes;
+}
+
+std::string text_of(const Json &j, const char *key)
+{
+	const auto at = j.find(key);
+
+	return at != j.end() && at->is_string() ? at->get<std::string>() : std::string();
+}
+
+} // namespace
+
+Result<RootQdisc> root_qdisc(System &system, const std::string &dev)
+{
+	auto result = system.run({"tc", "-j", "qdisc", "show", "dev", dev});
+
+	if (!result)
+		return Error{result.error().text() + " (package iproute2)"};
+
+	const Json list = Json::parse(result->out, nullptr, false);
+
+	if (result->status != 0 || !list.is_array())
+		return Error{"cannot read the qdisc of " + dev + ": " +
+			     (result->err.empty() ? "tc said nothing usable" : result->err)};
+
+	RootQdisc root;
+	std::set<std::string> below;
+
+	for (const Json &q : list) {
+		if (!q.is_object())
+			continue;
+		const std::string kind = text_of(q, "kind");
+		const std::string handle = text_of(q, "handle");
+
+		if (q.contains("root")) {
+			root.value = kind;
+			// Handle 0 is what only the kernel's own default has.
+			root.by_hand = handle != "0:";
+		} else if (kind != "ingress" && kind != "clsact") {
+			below.insert(kind);
+		}
+	}
+	if (root.value.empty())
+		root.value = "noqueue";
+	if (root.value == "mq") {
+		std::string kinds;
+
+		for (const std::string &kind : below)
+			kinds += (kinds.empty() ? "" : "+") + kind;
+		root.value += "(" + kinds + ")";
+	}
+	return root;
+}
+
+Result<std::uint64_t> gso_max_size(System &system, const std::string &dev)
+{
+	auto result = system.run({"ip", "-j", "-d", "link", "show", "dev", dev});
+
+	if (!result)
+		return result.error();
+
+	const Json list = Json::parse(result->out, nullptr, false);
+
+	if (list.is_array() && !list.empty() && list[0].is_object()) {
+		const auto size = list[0].find("gso_max_size");
+
+		if (size != list[0].end() && size->is_number_unsigned())
+			return size->get<std::uint64_t>();
+	}
+	return Error{"cannot read gso_max_size of " + dev};
+}
+
+Result<std::vector<Change>> StateFile::load() const
+{
+	for (const char *file : {path, lasting_path}) {
+		if (!system_.exists(file))
+			continue;
+		auto text = system_.read_file(file);
+
+		if (!text)
+			return text.error();
+		auto changes = changes_of(*text);
+
+		if (!changes)
+			return Error{std::string("cannot make sense of ") + file +
+				     ", which remembers what was changed; move it away to start anew"};
+		return std::move(*changes);
+	}
+	return std::vector<Change>{};
+}
+
+Result<void> StateFile::save(const std::vector<Change> &changes)
+{
+	Json j;
+	bool lasting = false;
+
+	if (changes.empty())
+		return remove();
+	j["schema"] = schema;
+	j["what"] = "what swiftctl enable changed; swiftctl disable reads it";
+	j["changes"] = Json::array();
+	for (const Change &c : changes) {
+		j["changes"].push_back({{"kind", kind_name(c.item.kind)},
+					{"key", c.item.key},
+					{"before", json_of(c.before)},
+					{"written", c.written}});
+		lasting |= c.item.kind == Kind::file;
+	}
+
+	const std::string text = j.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+
+	if (auto done = system_.replace_file(path, text, 0600); !done)
+		return done;
+	return lasting ? system_.replace_file(lasting_path, text, 0600) :
+			 system_.remove_file(lasting_path);
+}
+
+Result<void> StateFile::remove()
+{
+	auto first = system_.remove_file(path);
+	auto second = system_.remove_file(lasting_path);
+
+	return first ? second : first;
+}
+
+} // namespace swift

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT
+#include "table.h"
+
+#include <algorithm>
+
+namespace swift {
+
+namespace {
+
+constexpr std::size_t gap = 2;
+
+std::size_t width_of(const std::vector<std::size_t> &shown, const std::vector<std::size_t> &widths)
+{
+	std::size_t sum = 0;
+
+	for (const std::size_t i : shown)
+		sum += widths[i] + gap;
+	return sum ? sum - gap : 0;
+}
+
+} // namespace
+
+RenderedTable render(const Table &table, const Terminal &terminal)
+{
+	std::vector<std::size_t> widths;
+	std::vector<std::size_t> shown;
+	RenderedTable out;
+
+	for (std::size_t i = 0; i < table.columns.size(); i++) {
+		std::size_t width = table.columns[i].title.size();
+
+		for (const auto &row : table.rows)
+			width = std::max(width, row[i].text.size());
+		widths.push_back(width);
+		shown.push_back(i);
+	}
+	while (terminal.columns && width_of(shown, widths) > terminal.columns) {
+		const auto least = std::max_element(
+			shown.begin(), shown.end(), [&](std::size_t a, std::size_t b) {
+				return table.columns[a].rank < table.columns[b].rank;
+			});
+
+		if (least == shown.end() || table.columns[*least].rank == 0)
+			break;
+		out.left_out.push_back(table.columns[*least].title);
+		shown.erase(least);
+	}
+
+	const auto line = [&](auto &&cell_of) {
+		std::string text;
+
+		for (std::size_t n = 0; n < shown.size(); n++) {
+			const std::size_t i = shown[n];
+			const Cell cell = cell_of(i);
+			const std::string pad(widths[i] - cell.text.size(), ' ');
+			const std::string painted = terminal.paint(cell.text, cell.colour);
+			const bool last = n + 1 == shown.size();
+
+			if (table.columns[i].right)
+				text += pad + painted;
+			else
+				text += painted + (last ? "" : pad);
+			if (!last)
+				text += std::string(gap, ' ');
+		}
+		return text;
+	};
+
+	out.lines.push_back(line(
+		[&](std::size_t i) { return Cell{table.columns[i].title, Colour::bold}; }));
+	for (const auto &row : table.rows)
+		out.lines.push_back(line([&](std::size_t i) { return row[i]; }));
+	return out;
+}
+
+} // namespace swift
