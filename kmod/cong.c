@@ -87,14 +87,23 @@ static bool swift_guard(struct sock *sk, struct swift_sock *ss, u64 rtt_ns)
  * was sent twice. first_tx_mstamp is that segment's departure (EDT): time spent waiting
  * for the pacing is not in it. rs->rtt_us would not do: for an ACK that covers any
  * retransmission it comes from TCP timestamps, at a grain of 1 ms.
+ *
+ * One sample of a retransmission counts: the first after a timeout, if it is no shorter
+ * than the path (RACK's test). Its transmissions are at least an RTO apart, so it is
+ * clear which was acknowledged; and without it a window that timeouts had reset to 0.001
+ * packet would repair all losses at one packet each 1000 RTTs before it might grow.
  */
-static u32 swift_rtt_ns(const struct tcp_sock *tp, const struct rate_sample *rs)
+static u32 swift_rtt_ns(const struct tcp_sock *tp, struct swift_sock *ss,
+			const struct rate_sample *rs)
 {
 	u32 rtt_us;
 
-	if (!rs->prior_mstamp || rs->delivered < 0 || rs->is_retrans)
+	if (!rs->prior_mstamp || rs->delivered < 0)
 		return 0;
 	rtt_us = tcp_stamp_us_delta(tp->tcp_mstamp, tp->first_tx_mstamp);
+	if (rs->is_retrans && (!ss->timed_out || rtt_us < tcp_min_rtt(tp)))
+		return 0;
+	ss->timed_out = 0;
 	return swift_saturate_u32((u64)max(rtt_us, 1U) * NSEC_PER_USEC);
 }
 
@@ -104,7 +113,7 @@ static void swift_fill_sample(const struct sock *sk, struct swift_sock *ss,
 	const struct tcp_sock *tp = tcp_sk(sk);
 
 	in->now_ns = tp->tcp_clock_cache;
-	in->rtt_ns = swift_rtt_ns(tp, rs);
+	in->rtt_ns = swift_rtt_ns(tp, ss, rs);
 	in->acked_pkts = max(rs->acked_sacked, 0);
 	in->local_ns = ss->has_local ? ss->local_ns : 0;
 	in->remote_ns = ss->has_echo ? ss->remote_ns : 0;
@@ -289,6 +298,7 @@ static void swift_set_state(struct sock *sk, u8 new_state)
 	rcu_read_lock();
 	p = rcu_dereference(swift_net(net)->params);
 	if (new_state == TCP_CA_Loss) {
+		ss->timed_out = 1;
 		swift_count(net, decreases_timeout);
 		if (swift_on_timeout(&ss->law, p, ktime_get_ns(), rtt_ns))
 			swift_count(net, window_resets);
@@ -299,14 +309,17 @@ static void swift_set_state(struct sock *sk, u8 new_state)
 	rcu_read_unlock();
 }
 
-/* Without this TCP would keep yesterday's window: it does not restart for us. */
+/*
+ * Without this TCP would keep yesterday's window: it does not restart for us. A
+ * retransmission after a timeout starts transmission, too, but ends no idle time.
+ */
 static void swift_cwnd_event(struct sock *sk, enum tcp_ca_event event)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 	struct swift_sock *ss = swift_sk(sk);
 	u32 idle, rto;
 
-	if (event != CA_EVENT_TX_START || !ss->live || !tp->lsndtime ||
+	if (event != CA_EVENT_TX_START || !ss->live || tp->packets_out || !tp->lsndtime ||
 	    !READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_slow_start_after_idle))
 		return;
 	idle = tcp_jiffies32 - tp->lsndtime;
@@ -315,11 +328,12 @@ static void swift_cwnd_event(struct sock *sk, enum tcp_ca_event event)
 		return;
 
 	rcu_read_lock();
-	swift_on_idle_restart(&ss->law, rcu_dereference(swift_net(sock_net(sk))->params),
-			      idle / rto);
+	if (swift_on_idle_restart(&ss->law, rcu_dereference(swift_net(sock_net(sk))->params),
+				  idle / rto)) {
+		swift_count(sock_net(sk), idle_restarts);
+		swift_apply(sk, ss, false);
+	}
 	rcu_read_unlock();
-	swift_count(sock_net(sk), idle_restarts);
-	swift_apply(sk, ss, false);
 }
 
 /* --- Coming and going ------------------------------------------------------------------- */

@@ -112,14 +112,15 @@ struct swift_sock {
 	u8 echo_misses; /* ACKs in a row without an echo */
 	u8 rx_repeats; /* data segments in a row that we had already */
 
-	u8 live : 1, /* init ran, release did not */
+	u16 live : 1, /* init ran, release did not */
 	   guarded : 1, /* above max_rtt_ns: Reno's, all else here unused */
 	   guard_due : 1, /* no RTT at the handshake: look at the first sample */
 	   echo_on : 1, /* both ends offered */
 	   echo_stopped : 1, /* our ACKs with the option seem to get lost */
 	   has_local : 1, /* local_ns is of the ACK in hand */
 	   has_echo : 1, /* remote_ns and echo_hops, too */
-	   knows_hops : 1; /* echo_hops was ever told */
+	   knows_hops : 1, /* echo_hops was ever told */
+	   timed_out : 1; /* and no RTT was taken since */
 	u8 t2_source; /* enum tcp_swift_source */
 	u8 local_source;
 	u8 remote_source;

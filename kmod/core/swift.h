@@ -33,7 +33,8 @@
  *    worth of ACKs. More can only come from a stretch ACK for data sent before a
  *    decrease, which would undo that decrease at once.
  * D4 Samples from retransmitted data carry no RTT (Karn); the shells pass 0 and
- *    the windows stay.
+ *    the windows stay. The one exception is the first after a timeout: see
+ *    swift_rtt_ns() in the module.
  * D5 With an echo negotiated, an ACK without it (SACK blocks fill the options; the
  *    ACK rode on data) has an unknown remote part: the filtered endpoint delay
  *    stands in, and the filter is not fed.
@@ -406,18 +407,20 @@ static inline void swift_undo(struct swift_state *s, const struct swift_params *
 /*
  * A flow that was silent for @idle_rtos retransmission timeouts knows nothing of
  * the fabric any more: halve towards the initial window for each, as TCP does
- * (RFC 2861). A window below the initial one stays.
+ * (RFC 2861). A window below the initial one stays. Returns whether one was cut.
  */
-static inline void swift_on_idle_restart(struct swift_state *s, const struct swift_params *p,
+static inline bool swift_on_idle_restart(struct swift_state *s, const struct swift_params *p,
 					 u32 idle_rtos)
 {
 	u32 shift = swift_min_u32(idle_rtos, 16);
 	u32 init_q16 = swift_bound_cwnd(p, p->init_cwnd_q16);
+	bool cut = s->fabric.cwnd_q16 > init_q16 || s->endpoint.cwnd_q16 > init_q16;
 
 	if (s->fabric.cwnd_q16 > init_q16)
 		s->fabric.cwnd_q16 = swift_max_u32(s->fabric.cwnd_q16 >> shift, init_q16);
 	if (s->endpoint.cwnd_q16 > init_q16)
 		s->endpoint.cwnd_q16 = swift_max_u32(s->endpoint.cwnd_q16 >> shift, init_q16);
+	return cut;
 }
 
 /* --- Sending (3.4, Algorithm 1 lines 29 to 32) -------------------------------------- */

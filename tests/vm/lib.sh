@@ -95,7 +95,9 @@ iperf_server() { # NS [IPERF3-ARG...]
 		case $previous in -p | --port) port=$arg ;; esac
 		previous=$arg
 	done
-	in_ns "$ns" iperf3 -s "$@" >>"$work/iperf3-$ns-$port.log" 2>&1 &
+	# Not through in_ns: a function in the background is a shell, and killing it would
+	# leave the server behind.
+	ip netns exec "$ns" iperf3 -s "$@" >>"$work/iperf3-$ns-$port.log" 2>&1 &
 	wait_until 20 listening "$ns" "$port" || { diag "iperf3 in $ns does not listen on $port"; return 1; }
 }
 

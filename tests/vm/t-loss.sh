@@ -27,7 +27,7 @@ wait
 # An outage of 3 s: timeouts after 0.2, 0.4, 0.8 s, the third resets the window.
 link_shape r1 right 50mbit 1ms 1000
 iperf_server h2 -1
-in_ns h1 iperf3 -c "$h2_ip4" -t 12 -J >"$work/out" &
+ip netns exec h1 iperf3 -c "$h2_ip4" -t 12 -J >"$work/out" &
 wait_until 10 counts h1 flows -ge 2
 sleep 1
 timeouts=$(counter h1 decreases_timeout)

@@ -18,7 +18,7 @@ swift_set h1 base_target_ns=1000 fs_range_ns=0 min_cwnd_micro=200000 hop_target_
 for qdisc in fq noqueue; do
 	ip netns exec h1 tc qdisc replace dev right root $qdisc
 	iperf_server h2 -1
-	in_ns h1 iperf3 -c "$h2_ip4" -t 7 -l 1448 >/dev/null &
+	ip netns exec h1 iperf3 -c "$h2_ip4" -t 7 -l 1448 >/dev/null &
 	client=$!
 	below_one() { in_ns h1 "$swiftctl" flows --json | jq -e '.flows | max_by(.bytes_acked) | [.fcwnd, .ecwnd] | min < 1 and min > 0.19'; }
 	segments() { in_ns h1 ss -Htin state established dport = :5201 | grep -o 'data_segs_out:[0-9]*' | cut -d: -f2 | sort -n | tail -1; }
@@ -37,7 +37,7 @@ done
 
 # From below one back up: when the target allows, the window grows again.
 iperf_server h2 -1
-in_ns h1 iperf3 -c "$h2_ip4" -t 8 >/dev/null &
+ip netns exec h1 iperf3 -c "$h2_ip4" -t 8 >/dev/null &
 wait_until 10 below_one
 swift_set h1 base_target_ns=60000000
 above() { in_ns h1 "$swiftctl" flows --json | jq -e '.flows | max_by(.bytes_acked) | [.fcwnd, .ecwnd] | min > 4'; }
@@ -48,7 +48,7 @@ swift_hosts h1
 # 5 ms each way is no datacenter path at the default guard.
 swift_set h1 max_rtt_ns=5000000
 iperf_server h2 -1
-in_ns h1 iperf3 -c "$h2_ip4" -t 4 >"$work/out" &
+ip netns exec h1 iperf3 -c "$h2_ip4" -t 4 >"$work/out" &
 runs_reno() { in_ns h1 ss -Htin state established dport = :5201 | grep -q swift-reno; }
 ok 'windows: a WAN flow runs Reno' wait_until 5 runs_reno
 ok 'windows: and is counted' counts h1 guarded_flows -ge 1
@@ -59,7 +59,7 @@ swift_set h1 max_rtt_ns=1000000000
 
 # QoS class.
 swift_set h1 dscp=10
-in_ns h2 tcpdump -nv -i left -c 20 'tcp dst port 5201 and ip[1] = 40' >"$work/dump" 2>/dev/null &
+ip netns exec h2 tcpdump -nv -i left -c 20 'tcp dst port 5201 and ip[1] = 40' >"$work/dump" 2>/dev/null &
 dump=$!
 iperf_server h2 -1
 transfer h1 "$h2_ip4" 1 >/dev/null
