@@ -26,25 +26,30 @@ static u32 swift_srtt_ns(const struct tcp_sock *tp)
 /* --- Windows out ------------------------------------------------------------------- */
 
 /*
- * 3.4: below one packet, a packet each rtt / cwnd. sch_fq and TCP's own timer pace by
- * bytes: tell them the size of the packet that goes next, so that small messages are
- * spaced like full ones.
+ * 3.4: below one packet, a packet each rtt / cwnd. TCP paces by bytes: @bytes is the
+ * size of the packet that will be charged for, so that small messages are spaced like
+ * full ones.
+ *
+ * TCP's own timer does it, under sch_fq as well: handed to fq early, a segment would
+ * take along the ACK that the peer waits for (3.6: "we decouple data and ACK packets").
+ * The RTT is smoothed, and no longer than a datacenter's may be.
  */
-static void swift_set_pacing(struct sock *sk, u32 cwnd_q16)
+static void swift_set_pacing(struct sock *sk, u32 cwnd_q16, u32 bytes)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
-	u32 bytes = tp->mss_cache;
-	const struct sk_buff *next;
-	u64 rate_Bps;
+	u32 rtt_ns = min_t(u32, swift_srtt_ns(tp),
+			   READ_ONCE(swift_net(sock_net(sk))->max_rtt_ns));
+	u64 rate_Bps = swift_pacing_rate_Bps(cwnd_q16, rtt_ns, bytes);
 
 	if (cwnd_q16 < SWIFT_Q16_ONE) {
-		next = tcp_send_head(sk);
-		if (next && next->len && next->len < bytes)
-			bytes = next->len;
-		if (sk->sk_pacing_status == SK_PACING_NONE)
-			cmpxchg(&sk->sk_pacing_status, SK_PACING_NONE, SK_PACING_NEEDED);
+		if (READ_ONCE(sk->sk_pacing_status) != SK_PACING_NEEDED)
+			WRITE_ONCE(sk->sk_pacing_status, SK_PACING_NEEDED);
+	} else if (READ_ONCE(sk->sk_pacing_status) != SK_PACING_NONE &&
+		   READ_ONCE(sk->sk_max_pacing_rate) == ~0UL &&
+		   tp->tcp_wstamp_ns <= tp->tcp_clock_cache) {
+		/* A paced flow's small queue is sized by its rate: ours has none now. */
+		WRITE_ONCE(sk->sk_pacing_status, SK_PACING_NONE);
 	}
-	rate_Bps = swift_pacing_rate_Bps(cwnd_q16, swift_srtt_ns(tp), bytes);
 	WRITE_ONCE(sk->sk_pacing_rate,
 		   min_t(u64, rate_Bps, READ_ONCE(sk->sk_max_pacing_rate)));
 }
@@ -56,7 +61,7 @@ static void swift_apply(struct sock *sk, struct swift_sock *ss, bool new_round)
 	u32 pkts = swift_snd_cwnd_pkts(&ss->dither, cwnd_q16, new_round);
 
 	tcp_snd_cwnd_set(tp, min(pkts, tp->snd_cwnd_clamp));
-	swift_set_pacing(sk, cwnd_q16);
+	swift_set_pacing(sk, cwnd_q16, tp->mss_cache);
 }
 
 /* --- The WAN guard ------------------------------------------------------------------ */
@@ -125,6 +130,13 @@ static void swift_fill_sample(const struct sock *sk, struct swift_sock *ss,
 	 * take the reverse path's: in a fabric both have the same length.
 	 */
 	in->hops = ss->knows_hops ? ss->echo_hops : ss->rx_hops;
+	/*
+	 * A lone packet, no echo, and longer than any path here: a peer without Swift
+	 * delayed its ACK (by 40 ms), which says nothing about the path.
+	 */
+	if (!in->has_echo && rs->prior_in_flight <= 1 && !ss->guard_due &&
+	    in->rtt_ns > READ_ONCE(swift_net(sock_net(sk))->max_rtt_ns))
+		in->rtt_ns = 0;
 }
 
 static void swift_account(const struct sock *sk, const struct swift_sock *ss,
@@ -227,8 +239,15 @@ static void swift_cong_control(struct sock *sk, u32 ack, int flag, const struct 
 
 	swift_fill_sample(sk, ss, rs, &in);
 	if (unlikely(ss->guard_due) && in.rtt_ns) {
+		u64 min_rtt_ns = (u64)tcp_min_rtt(tcp_sk(sk)) * NSEC_PER_USEC;
+
 		ss->guard_due = 0;
-		if (swift_guard(sk, ss, in.rtt_ns)) {
+		/* Chosen between SYN and SYN-ACK: init() came before the answer. */
+		if (!ss->echo_on && swift_echo_take(sk)) {
+			ss->echo_on = 1;
+			swift_count(sock_net(sk), echo_flows_total);
+		}
+		if (swift_guard(sk, ss, min_t(u64, in.rtt_ns, min_rtt_ns))) {
 			tcp_sk(sk)->snd_ssthresh = TCP_INFINITE_SSTHRESH;
 			tcp_snd_cwnd_set(tcp_sk(sk), TCP_INIT_CWND);
 			return;
@@ -280,18 +299,25 @@ static u32 swift_undo_cwnd(struct sock *sk)
 }
 
 /*
- * Loss is entered anew with every timeout. CWR means an ECN mark from the network or a
- * drop in this host's own qdisc: Swift asks for neither, but who was marked must slow
- * down (RFC 3168). SACK losses are seen in swift_decide().
+ * Loss is entered anew with every timeout; a path MTU that shrank comes here as well, but
+ * congests nothing, and leaves no undo_marker. Recovery may come from RACK's timer, whose
+ * losses no rate_sample shows; those found by ACKs are seen in swift_decide(), and the
+ * once-an-RTT keeps the two from cutting twice. CWR means an ECN mark from the network or
+ * a drop in this host's own qdisc: Swift asks for neither, but who was marked must slow
+ * down (RFC 3168).
  */
 static void swift_set_state(struct sock *sk, u8 new_state)
 {
 	struct swift_sock *ss = swift_sk(sk);
+	u64 now_ns = tcp_sk(sk)->tcp_clock_cache; /* the clock of the samples */
 	struct net *net = sock_net(sk);
 	const struct swift_params *p;
 	u32 rtt_ns;
 
-	if (!ss->live || (new_state != TCP_CA_Loss && new_state != TCP_CA_CWR))
+	if (!ss->live || new_state < TCP_CA_CWR)
+		return;
+	if (new_state == TCP_CA_Loss && inet_csk(sk)->icsk_ca_state < TCP_CA_CWR &&
+	    !tcp_sk(sk)->undo_marker)
 		return;
 
 	rtt_ns = swift_srtt_ns(tcp_sk(sk));
@@ -300,13 +326,26 @@ static void swift_set_state(struct sock *sk, u8 new_state)
 	if (new_state == TCP_CA_Loss) {
 		ss->timed_out = 1;
 		swift_count(net, decreases_timeout);
-		if (swift_on_timeout(&ss->law, p, ktime_get_ns(), rtt_ns))
+		if (swift_on_timeout(&ss->law, p, now_ns, rtt_ns))
 			swift_count(net, window_resets);
-	} else if (swift_on_fast_recovery(&ss->law, p, ktime_get_ns(), rtt_ns)) {
-		swift_count(net, decreases_ecn);
+	} else if (swift_on_fast_recovery(&ss->law, p, now_ns, rtt_ns)) {
+		if (new_state == TCP_CA_Recovery)
+			swift_count(net, decreases_loss);
+		else
+			swift_count(net, decreases_ecn);
 		swift_apply(sk, ss, false);
 	}
 	rcu_read_unlock();
+}
+
+/*
+ * In a half-closed connection tcp_probe is silent, but ACKs are not to be delayed there
+ * either (3.6). Without data to acknowledge this asks for nothing.
+ */
+static void swift_in_ack_event(struct sock *sk, u32 flags)
+{
+	if (swift_sk(sk)->live && sk->sk_state != TCP_ESTABLISHED)
+		inet_csk(sk)->icsk_ack.pending |= ICSK_ACK_NOW;
 }
 
 /*
@@ -317,9 +356,25 @@ static void swift_cwnd_event(struct sock *sk, enum tcp_ca_event event)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 	struct swift_sock *ss = swift_sk(sk);
+	const struct sk_buff *head;
 	u32 idle, rto;
 
-	if (event != CA_EVENT_TX_START || !ss->live || tp->packets_out || !tp->lsndtime ||
+	if (event != CA_EVENT_TX_START || !ss->live)
+		return;
+
+	/*
+	 * With one packet in flight at most, each passes here just before TCP charges it to
+	 * the pacing. A retransmission counts as a full one; one by the timer is spaced by
+	 * the timer, and what it were charged would only delay the repair after it.
+	 */
+	if (swift_cwnd_q16(&ss->law) < SWIFT_Q16_ONE) {
+		head = tp->packets_out ? NULL : tcp_send_head(sk);
+		swift_set_pacing(sk, tp->packets_out && inet_csk(sk)->icsk_retransmits ?
+					     SWIFT_Q16_ONE : swift_cwnd_q16(&ss->law),
+				 head && head->len ? min(head->len, tp->mss_cache) : tp->mss_cache);
+	}
+
+	if (tp->packets_out || !tp->lsndtime ||
 	    !READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_slow_start_after_idle))
 		return;
 	idle = tcp_jiffies32 - tp->lsndtime;
@@ -338,14 +393,17 @@ static void swift_cwnd_event(struct sock *sk, enum tcp_ca_event event)
 
 /* --- Coming and going ------------------------------------------------------------------- */
 
-/* 3.7: coexistence by QoS class. As setsockopt(IP_TOS) would, ECN bits untouched. */
+/*
+ * 3.7: coexistence by QoS class. As setsockopt(IP_TOS) would, ECN bits untouched; a class
+ * that the application chose is its own affair.
+ */
 static void swift_set_dscp(struct sock *sk)
 {
 	int dscp = READ_ONCE(swift_net(sock_net(sk))->dscp);
 	struct inet_sock *inet = inet_sk(sk);
 	u8 tos;
 
-	if (dscp < 0)
+	if (dscp < 0 || (inet->tos & ~INET_ECN_MASK))
 		return;
 	tos = (dscp << 2) | (inet->tos & INET_ECN_MASK);
 	WRITE_ONCE(inet->tos, tos);
@@ -385,11 +443,13 @@ static void swift_cong_init(struct sock *sk)
 
 	/* Taken in any case: what the handshake left must not serve a later one. */
 	echo_on = swift_echo_take(sk);
-	if (tp->srtt_us && swift_guard(sk, ss, swift_srtt_ns(tp)))
-		return;
-
 	ss->live = 1;
-	ss->guard_due = !tp->srtt_us;
+	/*
+	 * A handshake may look long for other reasons than the path (deferred accept, an
+	 * address to resolve): the first sample of data has the last word.
+	 */
+	ss->guard_due = !tp->srtt_us ||
+			swift_srtt_ns(tp) > READ_ONCE(swift_net(net)->max_rtt_ns);
 	ss->echo_on = echo_on;
 	ss->next_round_delivered = tp->delivered;
 	/* Flows that start together should not round up together. */
@@ -469,6 +529,7 @@ struct tcp_congestion_ops swift_cong_ops __read_mostly = {
 	.cong_control = SWIFT_CONG_CONTROL(swift_cong_control, swift_cong_control_old),
 	.set_state = swift_set_state,
 	.cwnd_event = swift_cwnd_event,
+	.in_ack_event = swift_in_ack_event,
 	.undo_cwnd = swift_undo_cwnd,
 	.get_info = swift_get_info,
 };

@@ -22,7 +22,7 @@
 #include <linux/netfilter_ipv6.h>
 #include <linux/random.h>
 #include <net/ip.h>
-#include <net/ip6_checksum.h>
+#include <net/checksum.h>
 #include <net/request_sock.h>
 
 #include "swift_sock.h"
@@ -162,43 +162,51 @@ static unsigned int swift_tcp_offset(const struct sk_buff *skb, u8 pf)
 }
 
 /*
- * Append an option to a packet that is nothing but headers: behind them is free room in
- * any skb that TCP makes, so no header moves. What was sent already (the retransmit
- * queue's clone of a SYN) ends before it.
+ * Append an option to a packet that is nothing but headers: they move down into the
+ * headroom, which any skb of TCP has, and leave the room behind them. A SYN's skb shares
+ * its bytes with the retransmit queue's, whose data begins behind ours.
  */
 static bool swift_append_option(struct sk_buff *skb, u8 pf, const u8 *option, unsigned int len)
 {
 	struct tcphdr *th = tcp_hdr(skb);
 	unsigned int header = th->doff * 4;
-	unsigned int tcp_len;
+	unsigned int all = skb->len;
 
-	if (header + len > sizeof(*th) + SWIFT_OPT_SPACE || skb_tailroom(skb) < len ||
-	    skb->ip_summed != CHECKSUM_PARTIAL ||
+	if (header + len > sizeof(*th) + SWIFT_OPT_SPACE || skb_headroom(skb) < len ||
+	    skb_is_nonlinear(skb) || skb->ip_summed != CHECKSUM_PARTIAL ||
 	    swift_opt_is_signed((u8 *)(th + 1), header - sizeof(*th)))
 		return false;
 
-	skb_put_data(skb, option, len);
+	skb_push(skb, len);
+	memmove(skb->data, skb->data + len, all);
+	memcpy(skb->data + all, option, len);
+	skb->network_header -= len;
+	skb->transport_header -= len;
+	skb->csum_start -= len;
+
+	th = tcp_hdr(skb);
 	th->doff += len / 4;
-	tcp_len = header + len;
+	/* The length in the pseudo header: all that is summed here so far. */
+	inet_proto_csum_replace2(&th->check, skb, htons(header), htons(header + len), true);
 	if (pf == NFPROTO_IPV6) {
-		struct ipv6hdr *ip6 = ipv6_hdr(skb);
-
-		ip6->payload_len = htons(skb->len - sizeof(*ip6));
-		th->check = ~csum_ipv6_magic(&ip6->saddr, &ip6->daddr, tcp_len, IPPROTO_TCP, 0);
+		ipv6_hdr(skb)->payload_len = htons(skb->len - sizeof(struct ipv6hdr));
 	} else {
-		struct iphdr *ip = ip_hdr(skb);
-
-		ip->tot_len = htons(skb->len);
-		ip_send_check(ip);
-		th->check = ~csum_tcpudp_magic(ip->saddr, ip->daddr, tcp_len, IPPROTO_TCP, 0);
+		ip_hdr(skb)->tot_len = htons(skb->len);
+		ip_send_check(ip_hdr(skb));
 	}
 	return true;
 }
 
 static bool swift_append_offer(struct sk_buff *skb, u8 pf)
 {
+	const struct tcphdr *th = tcp_hdr(skb);
 	u8 option[SWIFT_OPT_OFFER_LEN];
+	struct swift_opt unused;
 
+	/* A virtual routing device shows a packet to this hook twice. */
+	if (swift_opt_parse((const u8 *)(th + 1), th->doff * 4 - sizeof(*th), &unused) ==
+	    SWIFT_OPT_OFFER)
+		return true;
 	swift_opt_put_offer(option);
 	return swift_append_option(skb, pf, option, sizeof(option));
 }
@@ -275,9 +283,14 @@ static unsigned int swift_hook_out(void *priv, struct sk_buff *skb,
 	th = tcp_hdr(skb);
 	if (skb->len != offset + th->doff * 4 || th->rst || th->fin)
 		return NF_ACCEPT;
-	if (!th->syn)
+	if (!th->syn) {
+		/* ACKs do not wait for the pacing of data (3.6), as fq would have them do. */
+		if (skb->tstamp > (s64)tcp_sk(sk)->tcp_clock_cache)
+			skb->tstamp = tcp_sk(sk)->tcp_clock_cache;
 		swift_out_ack(skb, state->pf, swift_sk(sk));
-	else if (!th->ack && !inet_csk(sk)->icsk_retransmits) /* or was it the option? */
+		return NF_ACCEPT;
+	}
+	if (!th->ack && !inet_csk(sk)->icsk_retransmits) /* or was it the option? */
 		swift_append_offer(skb, state->pf);
 	return NF_ACCEPT;
 }
@@ -322,15 +335,18 @@ static unsigned int swift_hook_in(void *priv, struct sk_buff *skb,
 
 /* --- Switch ---------------------------------------------------------------------------------- */
 
-/* Last on the way out: after NAT, and t4 is as late as the stack allows. */
+/*
+ * First on the way out: the socket is locked still, which it is no more behind a hook that
+ * queues to user space. NAT and connection tracking cope with what they find.
+ */
 static const struct nf_hook_ops swift_hooks[] = {
 	{ .hook = swift_hook_out, .pf = NFPROTO_IPV4, .hooknum = NF_INET_LOCAL_OUT,
-	  .priority = NF_IP_PRI_LAST },
+	  .priority = NF_IP_PRI_FIRST },
 	{ .hook = swift_hook_in, .pf = NFPROTO_IPV4, .hooknum = NF_INET_LOCAL_IN,
 	  .priority = NF_IP_PRI_LAST },
 #if IS_ENABLED(CONFIG_IPV6)
 	{ .hook = swift_hook_out, .pf = NFPROTO_IPV6, .hooknum = NF_INET_LOCAL_OUT,
-	  .priority = NF_IP6_PRI_LAST },
+	  .priority = NF_IP6_PRI_FIRST },
 	{ .hook = swift_hook_in, .pf = NFPROTO_IPV6, .hooknum = NF_INET_LOCAL_IN,
 	  .priority = NF_IP6_PRI_LAST },
 #endif

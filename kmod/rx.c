@@ -49,12 +49,14 @@ static void swift_rx_data(struct sock *sk, struct swift_sock *ss, const struct s
 	inet_csk(sk)->icsk_ack.pending |= ICSK_ACK_NOW;
 
 	/*
-	 * The same data again and again means that our ACKs do not arrive. If it is
-	 * the option that somebody on the path drops, go without.
+	 * The same data again and again, timeouts apart, means that our ACKs do not
+	 * arrive. If it is the option that somebody on the path drops, go without.
 	 */
 	if (after(TCP_SKB_CB(skb)->end_seq, tcp_sk(sk)->rcv_nxt)) {
 		ss->rx_repeats = 0;
-	} else if (ss->echo_on && !ss->echo_stopped && ++ss->rx_repeats >= 4) {
+	} else if (ss->echo_on && !ss->echo_stopped &&
+		   tcp_jiffies32 - inet_csk(sk)->icsk_ack.lrcvtime >
+			   (ss->rx_repeats + 1) * TCP_RTO_MIN && ++ss->rx_repeats >= 4) {
 		ss->echo_stopped = 1;
 		swift_count(sock_net(sk), echoes_stopped);
 	}

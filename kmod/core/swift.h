@@ -202,7 +202,7 @@ static inline void swift_base_delay_feed(struct swift_state *s, const struct swi
 
 static inline bool swift_can_decrease(const struct swift_window *w, u64 now_ns, u32 rtt_ns)
 {
-	return now_ns - w->last_decrease_ns >= rtt_ns;
+	return now_ns >= w->last_decrease_ns && now_ns - w->last_decrease_ns >= rtt_ns;
 }
 
 static inline void swift_set_cwnd(struct swift_window *w, const struct swift_params *p,

@@ -152,7 +152,7 @@ static inline const char *swift_params_prepare(struct swift_params *p,
 	p->fs_alpha_q8 = (p->fs_range_ns * SWIFT_DIV_U64(root_min_q20 * root_max_q20,
 							 root_max_q20 - root_min_q20)) >> 12;
 	p->fs_beta_ns = swift_fs_add_q8(p, p->fs_max_cwnd_q16) >> 8;
-	return 0;
+	return (const char *)0;
 }
 
 #endif /* SWIFT_CORE_PARAMS_H */

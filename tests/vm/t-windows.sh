@@ -18,7 +18,7 @@ swift_set h1 base_target_ns=1000 fs_range_ns=0 min_cwnd_micro=200000 hop_target_
 for qdisc in fq noqueue; do
 	ip netns exec h1 tc qdisc replace dev right root $qdisc
 	iperf_server h2 -1
-	ip netns exec h1 iperf3 -c "$h2_ip4" -t 7 -l 1448 >/dev/null &
+	ip netns exec h1 iperf3 -c "$h2_ip4" -t 20 -l 1448 >/dev/null &
 	client=$!
 	below_one() { in_ns h1 "$swiftctl" flows --json | jq -e '.flows | max_by(.bytes_acked) | [.fcwnd, .ecwnd] | min < 1 and min > 0.19'; }
 	segments() { in_ns h1 ss -Htin state established dport = :5201 | grep -o 'data_segs_out:[0-9]*' | cut -d: -f2 | sort -n | tail -1; }
