@@ -138,10 +138,12 @@ static void swift_tuple_from_packet(struct swift_tuple *t, const struct sk_buff 
 /* Did both ends of this new connection offer? Softirq or the connecting process. */
 bool swift_echo_take(const struct sock *sk)
 {
-	struct swift_handshakes *h = smp_load_acquire(&swift_net(sock_net(sk))->handshakes);
+	struct swift_handshakes *h;
 	struct swift_tuple tuple;
 	bool answered;
 
+	/* Pairs with the release in swift_echo_enable(): the key is there. */
+	h = smp_load_acquire(&swift_net(sock_net(sk))->handshakes);
 	if (!h)
 		return false;
 	swift_tuple_from_sock(&tuple, sk);
@@ -362,6 +364,7 @@ int swift_echo_enable(struct net *net, struct swift_net *sn)
 		if (!h)
 			return -ENOMEM;
 		get_random_bytes(&h->key, sizeof(h->key));
+		/* Pairs with the acquire in swift_echo_take(). */
 		smp_store_release(&sn->handshakes, h);
 	}
 	return nf_register_net_hooks(net, swift_hooks, ARRAY_SIZE(swift_hooks));

@@ -128,10 +128,10 @@ static int swift_sysctl_echo(const struct ctl_table *ctl, int write, void *buffe
 			     loff_t *ppos)
 {
 	struct swift_net *sn = ctl->extra1;
-	u32 value, zero = 0, one_value = 1;
+	u32 value;
 	struct ctl_table one = { .procname = ctl->procname, .data = &value,
-				 .maxlen = sizeof(value), .extra1 = &zero,
-				 .extra2 = &one_value };
+				 .maxlen = sizeof(value), .extra1 = SYSCTL_ZERO,
+				 .extra2 = SYSCTL_ONE };
 	int err;
 
 	mutex_lock(&sn->lock);
