@@ -79,7 +79,7 @@ struct swift_state {
 
 /* What one ACK tells. */
 struct swift_sample {
-	u64 now_ns; /* any monotonic clock */
+	u64 now_ns; /* monotonic, the same clock in all calls for a flow */
 	u32 rtt_ns; /* t6 - t1 of the newest segment acked; 0 = none (D4) */
 	u32 remote_ns; /* t4 - t2, as echoed */
 	u32 local_ns; /* t6 - t5 */
@@ -202,7 +202,7 @@ static inline void swift_base_delay_feed(struct swift_state *s, const struct swi
 
 static inline bool swift_can_decrease(const struct swift_window *w, u64 now_ns, u32 rtt_ns)
 {
-	return now_ns >= w->last_decrease_ns && now_ns - w->last_decrease_ns >= rtt_ns;
+	return now_ns - w->last_decrease_ns >= rtt_ns;
 }
 
 static inline void swift_set_cwnd(struct swift_window *w, const struct swift_params *p,
