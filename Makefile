@@ -27,7 +27,7 @@ demo: setup-guests setup-report kmod-6.12 tools out/build/wire.bpf.o ## Swift be
 	@scripts/demo
 
 check: setup-guests kmod tools out/build/wire.bpf.o out/build/tunables.txt ## all tests; the last line counts them
-	@tests/check
+	@tests/check --jobs 2
 
 bench: setup-guests kmod-6.12 out/build/wire.bpf.o ## what an ACK costs
 	@tests/bench/run
