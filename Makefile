@@ -6,7 +6,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 KERNELS ?= 6.1 6.12
 
-.PHONY: help all kmod tools demo check bench lint clean setup-build setup-guests setup-report setup-lint
+.PHONY: help all kmod tools demo check bench lint clean setup-build setup-guests setup-report setup-bench setup-lint
 
 help: ## show this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -29,7 +29,7 @@ demo: setup-guests setup-report kmod-6.12 tools out/build/wire.bpf.o ## Swift be
 check: setup-guests kmod tools out/build/wire.bpf.o out/build/tunables.txt ## all tests; the last line counts them
 	@tests/check --jobs 2
 
-bench: setup-guests kmod-6.12 out/build/wire.bpf.o ## what an ACK costs
+bench: setup-guests setup-bench kmod-6.12 out/build/wire.bpf.o ## what an ACK costs
 	@tests/bench/run
 
 lint: setup-lint ## checkpatch, sparse, shellcheck, codespell
@@ -55,6 +55,9 @@ setup-guests:
 
 setup-report:
 	@scripts/setup report
+
+setup-bench:
+	@scripts/setup bench
 
 setup-lint:
 	@scripts/setup build kernel lint

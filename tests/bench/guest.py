@@ -1,0 +1,282 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""What an ACK costs in the kernel: the part of tests/bench/run that runs as root in a
+guest whose clock counts instructions (scripts/vm --icount), and leaves its figures in
+$VM_OUT/guest.json. How they are printed is run's business; what they mean is below.
+
+    h1 (sender) ---- r1 (router: 300 Mbit/s, 0.5 ms, ECN marks) ---- h2 (receiver)
+
+The clock stands for instructions: 1 ns is one instruction, and idle time, which the
+kernel accounts for, is taken off. There is one CPU, so a figure of the "stack" is all
+that the guest executed: sender, router, receiver, system calls, this program.
+
+stack: a transfer of a fixed size over an established connection, from the first write
+until the receiver has closed, divided by the segments the sender received (tcp_info).
+TSO is off, so data goes out in single segments.
+
+inside: function_graph on the operations that TCP calls in the congestion control, and
+nothing else (so that what they call pays no tracer), in a transfer of its own. The
+tracer's own share of a duration is measured on null_lseek (two stores), and taken off.
+Both ends run the congestion control, and calls at either end count.
+"""
+import argparse
+import ctypes
+import json
+import os
+import re
+import socket
+import statistics
+import struct
+import subprocess
+import sys
+import time
+
+MB = 1_000_000
+TRACING = "/sys/kernel/tracing/"
+CLONE_NEWNET = 0x40000000
+PORT = 5300
+# An emulated machine is slow, and so are its targets: they must be in reach, so that
+# the window goes both ways.
+SWIFT = ("target_policy=static", "base_target_ns=1500000", "endpoint_target_ns=4000000",
+         "fs_range_ns=500000", "max_rtt_ns=1000000000")
+# All operations that TCP may call for an ACK; the first is the one that each ACK takes.
+OPERATIONS = {
+    "swift": ("swift_cong_control", "swift_in_ack_event", "swift_cwnd_event", "swift_set_state",
+              "swift_ssthresh"),
+    "cubic": ("cubictcp_cong_avoid", "cubictcp_acked", "cubictcp_cwnd_event", "cubictcp_state",
+              "cubictcp_recalc_ssthresh"),
+    "bbr": ("bbr_main", "bbr_cwnd_event", "bbr_set_state", "bbr_ssthresh"),
+    "dctcp": ("dctcp_update_alpha", "tcp_reno_cong_avoid", "dctcp_cwnd_event", "dctcp_state",
+              "dctcp_ssthresh"),
+}
+# What Swift does for an ACK elsewhere: the echo on packets out and in. (Its tracepoint
+# probe is left out: the tracer cannot be relied on to hook what a tracepoint calls.)
+HOOKS = ("swift_hook_in", "swift_hook_out")
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def run(*argv):
+    done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode:
+        sys.exit(f"bench: {' '.join(argv)}: {done.stdout.strip()}")
+    return done.stdout
+
+
+def at(netns, *argv):
+    return run("ip", "netns", "exec", netns, *argv)
+
+
+def enter(netns):
+    with open(f"/run/netns/{netns}") as file:
+        if libc.setns(file.fileno(), CLONE_NEWNET):
+            sys.exit(f"bench: cannot enter {netns}: {os.strerror(ctypes.get_errno())}")
+
+
+def build_topology(wire):
+    run("modprobe", "-a", "veth", "sch_htb", "sch_fq_codel", "sch_netem", "sch_ingress", "cls_bpf",
+        "tcp_bbr", "tcp_dctcp")
+    for netns in ("h1", "r1", "h2"):
+        run("ip", "netns", "add", netns)
+        run("ip", "-n", netns, "link", "set", "lo", "up")
+    at("r1", "sysctl", "-qw", "net.ipv4.ip_forward=1")
+    for i, host in enumerate(("h1", "h2")):
+        run("ip", "-n", host, "link", "add", "eth0", "type", "veth", "peer", "name", host, "netns", "r1")
+        for netns, dev, last in ((host, "eth0", 2), ("r1", host, 1)):
+            run("ip", "-n", netns, "addr", "add", f"10.0.{i}.{last}/24", "dev", dev)
+            run("ip", "-n", netns, "link", "set", dev, "gso_max_segs", "1", "up")
+        run("ip", "-n", host, "route", "add", "default", "via", f"10.0.{i}.1")
+        run("tc", "-n", "r1", "qdisc", "add", "dev", host, "clsact")
+        run("tc", "-n", "r1", "filter", "add", "dev", host, "ingress", "bpf", "direct-action",
+            "object-file", wire, "section", "tc")
+    for argv in ("root handle 1: htb default 1", "parent 1:1 fq_codel limit 100 ce_threshold 500us"):
+        run("tc", "-n", "r1", "qdisc", "add", "dev", "h2", *argv.split())
+        if argv.startswith("root"):
+            run("tc", "-n", "r1", "class", "add", "dev", "h2", "parent", "1:", "classid", "1:1",
+                "htb", "rate", "300mbit", "quantum", "1514")
+    run("tc", "-n", "r1", "qdisc", "add", "dev", "h1", "root", "netem", "delay", "500us", "limit", "1000")
+
+
+def idle_ns():
+    with open("/proc/timer_list") as file:
+        return int(re.search(r"\.idle_sleeptime\s*:\s*(\d+)", file.read()).group(1))
+
+
+def sink(listener):
+    peer, _ = listener.accept()
+    buffer = bytearray(1 << 18)
+    while peer.recv_into(buffer):
+        pass
+    os._exit(0)
+
+
+def transfer(cc, size, window=0):
+    """One transfer h1 -> h2: instructions and segments received, of the stack. A window
+    is the receiver's: small enough, it leaves nothing to congestion control."""
+    enter("h2")
+    listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, cc.encode())
+    if window:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, window)
+    listener.bind(("10.0.1.2", PORT))
+    listener.listen()
+    child = os.fork()
+    if not child:
+        sink(listener)
+    enter("h1")
+    sock = socket.socket()
+    sock.settimeout(60)  # a transfer that stalls is a failure, not a wait
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, cc.encode())
+    sock.connect(("10.0.1.2", PORT))
+    listener.close()
+    data = bytes(1 << 16)
+
+    idle = idle_ns()
+    start = time.monotonic_ns()
+    for _ in range(size // len(data)):
+        sock.sendall(data)
+    sock.shutdown(socket.SHUT_WR)
+    sock.recv(1)
+    spent = time.monotonic_ns() - start
+    idle = idle_ns() - idle
+
+    info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 200)
+    sock.close()
+    os.waitpid(child, 0)
+    return {"instructions": spent - idle, "acks": struct.unpack_from("I", info, 140)[0],
+            "elapsed_ns": spent, "segments": struct.unpack_from("I", info, 156)[0],
+            "retransmits": struct.unpack_from("I", info, 100)[0]}
+
+
+def stack(cc, size, repeats, window=0):
+    """Of the middle one of some transfers, and how far apart they are."""
+    return digest([transfer(cc, size, window) for _ in range(repeats)])
+
+
+def digest(runs):
+    result = {"runs": runs}
+    for what, count in (("per_ack", "acks"), ("per_segment", "segments")):
+        each = [r["instructions"] / r[count] for r in runs]
+        result[what] = {"median": statistics.median(each), "lowest": min(each), "highest": max(each)}
+    return result
+
+
+def trace_set(name, value):
+    with open(TRACING + name, "w") as file:
+        file.write(str(value))
+
+
+def traced(functions, action):
+    """The durations of these functions, by name, while action runs; and its result."""
+    with open(TRACING + "available_filter_functions") as file:
+        known = {line.split()[0] for line in file}
+    functions = [f for f in functions if f in known]
+    trace_set("tracing_on", 0)
+    trace_set("set_ftrace_filter", "\n".join(functions) + "\n")
+    trace_set("current_tracer", "function_graph")
+    trace_set("trace", "")
+    trace_set("tracing_on", 1)
+    result = action()
+    trace_set("tracing_on", 0)
+    durations = {name: [] for name in functions}
+    with open(TRACING + "trace") as file:
+        for line in file:
+            found = re.search(r"([\d.]+) us\s+\|\s+(\w+)(?: \[\w+\])?\(\);", line)
+            if found and found.group(2) in durations:
+                durations[found.group(2)].append(round(float(found.group(1)) * 1000))
+    trace_set("current_tracer", "nop")
+    return durations, result
+
+
+def seek():
+    with open("/dev/null", "rb", buffering=0) as file:
+        for _ in range(3000):
+            os.lseek(file.fileno(), 0, 0)
+
+
+def summary(values):
+    values = sorted(values)
+    kept = values[:max(1, len(values) * 95 // 100)]  # the link's timers interrupt a few
+    return {"n": len(values), "median": statistics.median(values), "mean": statistics.mean(kept),
+            "p10": values[len(values) // 10], "p90": values[len(values) * 9 // 10]}
+
+
+def inside(cc, size, tracer):
+    durations, result = traced(OPERATIONS[cc] + HOOKS, lambda: transfer(cc, size))
+    parts, median, mean, hooks = {}, 0, 0, 0
+    for name, values in durations.items():
+        if not values:
+            continue
+        part = summary(values)
+        for key in ("median", "mean", "p10", "p90"):
+            part[key] -= tracer
+        part["per_ack"] = part["n"] / result["acks"]
+        parts[name] = part
+        if name in HOOKS:
+            hooks += part["median"] * part["per_ack"]
+            continue
+        median += part["median"] * part["per_ack"]
+        mean += part["mean"] * part["per_ack"]
+    if OPERATIONS[cc][0] not in parts:
+        sys.exit(f"bench: {cc}: {OPERATIONS[cc][0]} was not traced")
+    return {"main": OPERATIONS[cc][0], "median": median, "mean": mean, "hooks": hooks, "operations": parts, "transfer": result}
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--module", required=True)
+    parser.add_argument("--wire", required=True)
+    parser.add_argument("--megabytes", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=4)
+    parser.add_argument("--repeats", type=int, default=3)
+    args = parser.parse_args()
+    size, repeats = args.megabytes * MB, args.repeats
+
+    build_topology(args.wire)
+    trace_set("buffer_size_kb", 8192)
+    trace_set("max_graph_depth", 1)
+    transfer("cubic", size)  # addresses resolved, caches of the emulator filled
+    began = time.monotonic()
+
+    def say(text):
+        print(f"guest: {text}", flush=True)
+
+    def set_swift(*settings):
+        for netns in ("h1", "h2"):
+            at(netns, "sysctl", "-qw", *("net.ipv4.tcp_swift." + setting for setting in settings))
+
+    # A small window keeps the queue short, so nothing is lost and the packets are alike.
+    # In turns, so that what drifts drifts for all.
+    others = {"unloaded": [], "loaded": [], "echo": []}
+
+    def bystander(state):
+        others[state].append(transfer("cubic", size, 32768))
+
+    for _ in range(args.rounds):
+        bystander("unloaded")
+        run("insmod", args.module)
+        bystander("loaded")
+        set_swift("echo=1")
+        bystander("echo")
+        set_swift("echo=0")
+        run("rmmod", "tcp_swift")
+    say("bystanders measured")
+
+    tracer = summary(traced(("null_lseek",), seek)[0]["null_lseek"])
+    ccs = {}
+    run("insmod", args.module)
+    set_swift(*SWIFT, "echo=1")
+    for cc in OPERATIONS:
+        if cc != "swift" and os.path.exists("/sys/module/tcp_swift"):
+            set_swift("echo=0")
+            ccs["swift, echo=0"] = {"stack": stack("swift", size, repeats)}
+            run("rmmod", "tcp_swift")
+        ccs[cc] = {"stack": stack(cc, size, repeats), "inside": inside(cc, size, tracer["median"])}
+    say(f"all measured, {time.monotonic() - began:.1f} s of the guest's clock")
+
+    with open(os.environ["VM_OUT"] + "/guest.json", "w") as file:
+        json.dump({"kernel": os.uname().release, "megabytes": args.megabytes, "tracer": tracer,
+                   "congestion_controls": ccs, "bystander": {state: digest(runs) for state, runs in others.items()}}, file)
+
+
+main()
