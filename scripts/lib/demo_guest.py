@@ -206,7 +206,10 @@ def split_run(swiftctl, seconds):
                     **{key: flow[key] for key in ("fabric_ns", "endpoint_ns", "target_ns", "fcwnd", "ecwnd")},
                 })
     goodput_bps = sum(s["receiver"]["bits_per_second"] for end in streams.end() for s in end["streams"])
-    return {"goodput_bps": goodput_bps, "samples": [s for s in samples if s["t_s"] > 1.5]}
+    samples = [s for s in samples if s["t_s"] > 1.5]
+    if not samples:
+        sys.exit("demo: swiftctl saw no Swift flow while they ran; is this machine busy with other work?")
+    return {"goodput_bps": goodput_bps, "samples": samples}
 
 
 def show_split(name, result):
