@@ -23,8 +23,11 @@ enum swift_target_policy {
  *  target_policy  A kernel host's unloaded RTT is anything from 20 us to 1 ms. A
  *                 static target below it sends a flow to min_cwnd for good, so the
  *                 default learns the path and adds room; a tuned fabric sets static.
- *  base_target_ns, endpoint_target_ns  Interrupts and softirqs instead of a
- *                 polling stack: 50 us and 200 us instead of 25 us and 100 us.
+ *  base_target_ns  Interrupts and softirqs instead of a polling stack: 50 us, not 25.
+ *  endpoint_target_ns  The same, and it is static: an idle host's own 100 us of
+ *                 interrupts and scheduling must not send ecwnd to min_cwnd, which
+ *                 nothing would ever bring back. 1 ms instead of 100 us; a tuned
+ *                 host sets what it measures.
  *  fs_min_cwnd_milli  Below any fair window: scaling saturated at 0.1 packet
  *                 cannot tell large flows from small ones in a 5000-to-1 incast.
  *  init_cwnd      Ten packets each from thousands of flows that start together
@@ -41,7 +44,7 @@ enum swift_target_policy {
 	  "window at and below which scaling adds fs_range_ns, 1/1000 packet, 3.5")              \
 	X(fs_max_cwnd_milli, 256000, 2, 10000000,                                                \
 	  "window from which scaling adds nothing, 1/1000 packet, at least twice the minimum")   \
-	X(endpoint_target_ns, 200000, 1000, 1000000000, "endpoint target delay, 3.3")            \
+	X(endpoint_target_ns, 1000000, 1000, 1000000000, "endpoint target delay, 3.3")            \
 	X(ai_milli, 1000, 1, 100000, "additive increase per RTT, 1/1000 packet, Algorithm 1")    \
 	X(beta_milli, 800, 1, 1000, "multiplicative decrease constant, 1/1000, Algorithm 1")     \
 	X(max_mdf_milli, 500, 1, 1000, "largest decrease at once, 1/1000, Algorithm 1")          \

@@ -18,11 +18,11 @@ struct Mix {
 	u32 fs_range_ns;
 };
 
-/* Targets: 50 us in the fabric, 200 us in the endpoints. */
+/* Targets: 50 us in the fabric, 1 ms in the endpoints. */
 constexpr Mix kMixes[] = {
 	{"increase", 20000, 45000, 5000, 10000, 60000, 0},
 	{"decrease", 150000, 400000, 5000, 10000, 60000, 0},
-	{"both_windows", 100000, 900000, 800000, 10000, 60000, 0},
+	{"both_windows", 100000, 3000000, 2500000, 10000, 60000, 0},
 	{"sub_packet", 40000, 90000, 5000, 1, 900, 0},
 	{"flow_scaling", 30000, 90000, 5000, 500, 60000, 100000},
 };
