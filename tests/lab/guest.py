@@ -1,0 +1,244 @@
+#!/usr/bin/python3 -B
+# SPDX-License-Identifier: GPL-2.0
+"""The lab's guest, from its first process on: builds what a job file describes, runs
+the load (or a command), and leaves what was measured in the job's directory.
+
+Runs as init of the lab's kernel: guest.py JOBDIR, where JOBDIR/job.json has
+
+    modules       paths, in order
+    sysctls       {name: value} of the whole kernel and of each host
+    hosts         [{"id": N, "args": "key=value ...", "sysctls": {name: value}}]
+    switches      ["id=N key=value ..."]
+    links         ["a=hN b=sN ..."]
+    load          lines for labload, but for go and measure
+    go_ns         when the load starts, CLOCK_MONOTONIC
+    measure       line for labload without its verb; with its numbers again as
+    start_ns      of the measurement, from go
+    faults        [[at_ns from go, "fabric line"]]
+    command       argv, instead of a load; runs with the hosts' names in /run/netns
+
+JOBDIR is the one place of the machine's file system that can be written. A job that
+went wrong leaves the reason in JOBDIR/error; one that ended well has JOBDIR/done.
+"""
+
+import ctypes
+import fcntl
+import json
+import os
+import socket
+import struct
+import subprocess
+import sys
+import time
+
+libc = ctypes.CDLL(None, use_errno=True)
+CLONE_NEWNET = 0x40000000
+RB_POWER_OFF = 0x4321FEDC
+MS_BIND = 4096
+SIOCSIFADDR, SIOCSIFNETMASK, SIOCGIFFLAGS, SIOCSIFFLAGS, SIOCGIFINDEX = 0x8916, 0x891C, 0x8913, 0x8914, 0x8933
+IFF_UP, IFF_NOARP, IFF_RUNNING = 1, 128, 64
+
+
+class Failure(Exception):
+    """What stopped the job, in one line."""
+
+
+def check(result, what):
+    if result < 0:
+        raise Failure(f"{what}: {os.strerror(ctypes.get_errno())}")
+
+
+def mount(kind, source, target, options="", flags=0):
+    os.makedirs(target, exist_ok=True) if kind else None
+    check(libc.mount(source.encode(), target.encode(), kind and kind.encode(), flags, options.encode()),
+          f"mount {target}")
+
+
+def write(path, text):
+    """One write(2): files of the kernel take a line at a time."""
+    try:
+        fd = os.open(path, os.O_WRONLY)
+        try:
+            os.write(fd, text.encode())
+        finally:
+            os.close(fd)
+    except OSError as error:
+        raise Failure(f"{path}: {text}: {error.strerror}") from None
+
+
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+FABRIC, LOAD = "/sys/kernel/debug/labfab/", "/sys/kernel/debug/labload/"
+
+
+def set_sysctls(values):
+    for name, value in values.items():
+        write("/proc/sys/" + name.replace(".", "/"), str(value))
+
+
+def device_up(name, address, mask):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        ifname = name.encode()
+
+        def inet(request, address):
+            fcntl.ioctl(s, request, struct.pack("16sHH4s8x", ifname, socket.AF_INET, 0, socket.inet_aton(address)))
+
+        if address:
+            inet(SIOCSIFADDR, address)
+            inet(SIOCSIFNETMASK, mask)
+        fcntl.ioctl(s, SIOCSIFFLAGS, struct.pack("16sH14x", ifname, IFF_UP | IFF_RUNNING | (IFF_NOARP if address else 0)))
+        index = struct.unpack("16si12x", fcntl.ioctl(s, SIOCGIFINDEX, struct.pack("16s16x", ifname)))[1]
+    return index
+
+
+def is_running(name):
+    """The carrier is up and the kernel has taken notice."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        flags = fcntl.ioctl(s, SIOCGIFFLAGS, struct.pack("16s16x", name.encode()))
+    return struct.unpack("16sH14x", flags)[1] & IFF_RUNNING
+
+
+def add_ipv6(index, number):
+    with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as s:
+        address = struct.pack(">IIII", 0xFD000000, 0, 0, number + 1)
+        fcntl.ioctl(s, SIOCSIFADDR, struct.pack("16sIi", address, 64, index))
+
+
+def make_host(host, sysctls):
+    """A namespace with a NIC, found by `ip netns` under the name hN."""
+    number = host["id"]
+    check(libc.unshare(CLONE_NEWNET), "unshare")
+    path = f"/run/netns/h{number}"
+    os.close(os.open(path, os.O_CREAT))
+    mount(None, "/proc/self/ns/net", path, flags=MS_BIND)
+    write(FABRIC + "control", f"host id={number} {host.get('args', '')}")
+    set_sysctls({**sysctls, **host.get("sysctls", {})})
+    address = 0x0A000001 + number
+    device_up("lo", None, None)
+    index = device_up("eth0", socket.inet_ntoa(struct.pack(">I", address)), "255.0.0.0")
+    add_ipv6(index, number)
+
+
+def build(job):
+    write("/proc/sys/kernel/printk", "4")
+    for module in job["modules"]:
+        result = subprocess.run(["/sbin/insmod", *module.split()], capture_output=True, text=True)
+        if result.returncode:
+            raise Failure(f"{module}: {result.stderr.strip()}")
+    os.makedirs("/run/netns", exist_ok=True)
+    set_sysctls(job.get("sysctls", {}))
+    home = os.open("/proc/self/ns/net", os.O_RDONLY)
+    for host in job["hosts"]:
+        make_host(host, job.get("host_sysctls", {}))
+    check(libc.setns(home, CLONE_NEWNET), "setns")
+    for switch in job.get("switches", []):
+        write(FABRIC + "control", "switch " + switch)
+    for link in job["links"]:
+        write(FABRIC + "control", "link " + link)
+    write(FABRIC + "control", "start")
+    for host in job["hosts"]:
+        with open(f"/run/netns/h{host['id']}", "rb") as ns:
+            check(libc.setns(ns.fileno(), CLONE_NEWNET), "setns")
+        while not is_running("eth0"):
+            time.sleep(0.001)
+    check(libc.setns(home, CLONE_NEWNET), "setns")
+    os.close(home)
+
+
+def monotonic_ns():
+    return time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+
+
+def sleep_until(at_ns):
+    delay_ns = at_ns - monotonic_ns()
+    if delay_ns > 0:
+        time.sleep(delay_ns / 1e9)
+
+
+def run_load(job):
+    for line in job["load"]:
+        write(LOAD + "control", line)
+    write(LOAD + "control", "connect")
+    if monotonic_ns() >= job["go_ns"]:
+        raise Failure(f"go_ns={job['go_ns']}: connections took until {monotonic_ns()}")
+    write(LOAD + "control", "measure " + job["measure"])
+    write(LOAD + "control", f"go at_ns={job['go_ns']}")
+    events = sorted([[at, FABRIC, line] for at, line in job.get("faults", [])] + [[job["start_ns"], FABRIC, "reset"]])
+    for at_ns, where, line in events:
+        sleep_until(job["go_ns"] + at_ns)
+        write(where + "control", line)
+    return read(LOAD + "wait")
+
+
+def counters(job):
+    """What tells whether the lab was the limit, of all hosts together."""
+    total = {}
+    home = os.open("/proc/self/ns/net", os.O_RDONLY)
+    for host in job["hosts"]:
+        with open(f"/run/netns/h{host['id']}", "rb") as ns:
+            check(libc.setns(ns.fileno(), CLONE_NEWNET), "setns")
+        for name in ("snmp", "netstat", "tcp_swift"):
+            try:
+                lines = read(f"/proc/net/{name}").decode().splitlines()
+            except OSError:
+                continue
+            if name == "tcp_swift":
+                pairs = [line.split() for line in lines]
+            else:
+                pairs = [pair for keys, values in zip(lines[::2], lines[1::2])
+                         for pair in zip(keys.split()[1:], values.split()[1:])]
+            for key, value in pairs:
+                key = key if name != "tcp_swift" else "swift_" + key
+                total[key] = total.get(key, 0) + int(value)
+    check(libc.setns(home, CLONE_NEWNET), "setns")
+    total["SoftnetDropped"] = sum(int(line.split()[1], 16) for line in read("/proc/net/softnet_stat").decode().splitlines())
+    return total
+
+
+def run(job, out):
+    build(job)
+    if "command" in job:
+        status = subprocess.run(job["command"], check=False).returncode
+        with open(f"{out}/status", "w", encoding="utf-8") as file:
+            file.write(str(status))
+        return
+    before = counters(job)
+    wait = run_load(job)
+    fabric = read(FABRIC + "stats")
+    after = counters(job)
+    files = {"wait": wait, "fabric": fabric,
+             "counters": json.dumps({key: after[key] - before.get(key, 0) for key in after}).encode()}
+    for name in ("flows", "groups", "messages", "samples"):
+        files[name] = read(LOAD + name)
+    write(LOAD + "control", "stop")
+    for name, content in files.items():
+        with open(f"{out}/{name}", "wb") as file:
+            file.write(content)
+
+
+def main(out):
+    mount("proc", "proc", "/proc")
+    mount("sysfs", "sysfs", "/sys")
+    mount("debugfs", "debugfs", "/sys/kernel/debug")
+    mount("tmpfs", "tmpfs", "/run")
+    mount("tmpfs", "tmpfs", "/tmp")
+    mount("hostfs", "none", "/mnt", out)
+    os.environ.update(PATH="/usr/sbin:/usr/bin:/sbin:/bin", HOME="/tmp")
+    try:
+        run(json.loads(read("/mnt/job.json")), "/mnt")
+        end = "done"
+    except Failure as failure:
+        end, why = "error", str(failure)
+    log = subprocess.run(["/bin/dmesg"], capture_output=True, check=False).stdout
+    with open("/mnt/dmesg", "wb") as file:
+        file.write(log)
+    with open(f"/mnt/{end}", "w", encoding="utf-8") as file:
+        file.write("" if end == "done" else why)
+    libc.reboot(RB_POWER_OFF)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
