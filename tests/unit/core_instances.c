@@ -3,8 +3,10 @@
  * The core as C: one extern function for each inline one, so that a compiler
  * has to translate them all. Built as C11 and for BPF; run by nobody.
  */
+#include "gcn.h"
 #include "option.h"
 #include "swift.h"
+#include "timely.h"
 
 extern const char *prepare(struct swift_params *p, struct swift_tunables *t);
 extern void ack(struct swift_state *s, const struct swift_params *p,
@@ -12,6 +14,10 @@ extern void ack(struct swift_state *s, const struct swift_params *p,
 extern u32 loss(struct swift_state *s, const struct swift_params *p, u64 now_ns, u32 rtt_ns);
 extern u64 sending(struct swift_dither *d, const struct swift_state *s, u32 rtt_ns);
 extern u32 option(u8 *bytes, u32 len, struct swift_opt *opt);
+extern u64 timely(struct timely_state *s, struct timely_params *p, struct timely_tunables *t,
+		  const struct timely_sample *in);
+extern u32 gcn(struct gcn_state *s, struct gcn_params *p, struct gcn_tunables *t,
+	       const struct gcn_sample *in);
 
 const char *prepare(struct swift_params *p, struct swift_tunables *t)
 {
@@ -48,4 +54,32 @@ u32 option(u8 *bytes, u32 len, struct swift_opt *opt)
 	opt->hops = swift_hops_from_ttl(bytes[0]);
 	swift_opt_put_echo(bytes, opt);
 	return swift_opt_is_signed(bytes, len) ? 0 : swift_opt_parse(bytes, len, opt);
+}
+
+u64 timely(struct timely_state *s, struct timely_params *p, struct timely_tunables *t,
+	   const struct timely_sample *in)
+{
+	timely_tunables_default(t);
+	if (timely_params_prepare(p, t))
+		return 0;
+	timely_init(s, p);
+	timely_on_ack(s, p, in);
+	timely_on_loss(s, p);
+	return s->rate_Bps + timely_cwnd_pkts(s, p, in->rtt_ns, 1448);
+}
+
+u32 gcn(struct gcn_state *s, struct gcn_params *p, struct gcn_tunables *t,
+	const struct gcn_sample *in)
+{
+	gcn_tunables_default(t);
+	if (gcn_params_prepare(p, t))
+		return 0;
+	gcn_init(s, p, 10, in->nxt);
+	gcn_on_ack(s, p, in);
+	gcn_note_undo(s);
+	gcn_on_loss(s, p, in->nxt);
+	gcn_on_timeout(s, p, in->nxt);
+	gcn_undo(s, p);
+	gcn_on_idle_restart(s, p, 1, 10);
+	return gcn_cwnd_pkts(s);
 }

@@ -34,12 +34,13 @@ inline bool set_tunable(swift_tunables &t, std::string_view name, u32 value)
 	return false;
 }
 
-/* The defaults, but for what is named. */
+/* The defaults, but for the endpoint target of a tuned host and what is named. */
 inline swift_tunables tunables(std::initializer_list<std::pair<std::string_view, u32>> changes = {})
 {
 	swift_tunables t;
 
 	swift_tunables_default(&t);
+	t.endpoint_target_ns = us(200);
 	for (auto [name, value] : changes)
 		if (!set_tunable(t, name, value))
 			throw std::invalid_argument("no such tunable");
