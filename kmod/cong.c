@@ -17,10 +17,22 @@
 static struct tcp_congestion_ops swift_guarded_ops;
 static void swift_release(struct sock *sk);
 
-/* Smoothed, for pacing and for the once-an-RTT of losses; a sample has its own RTT. */
+/* Smoothed, for the once-an-RTT of losses; a sample has its own RTT. */
 static u32 swift_srtt_ns(const struct tcp_sock *tp)
 {
 	return swift_saturate_u32((u64)(tp->srtt_us >> 3) * NSEC_PER_USEC);
+}
+
+/*
+ * For pacing: the latest, as RACK keeps it. A flow at 0.02 packet samples once in 50
+ * RTTs; a smoothed one is from 400 RTTs ago, and thousands of such flows swing around
+ * their target instead of yielding to the queue that the packet just met.
+ */
+static u32 swift_latest_rtt_ns(const struct tcp_sock *tp)
+{
+	if (!tp->rack.rtt_us) /* a peer without SACK */
+		return swift_srtt_ns(tp);
+	return swift_saturate_u32((u64)tp->rack.rtt_us * NSEC_PER_USEC);
 }
 
 /* --- Windows out ------------------------------------------------------------------- */
@@ -32,12 +44,12 @@ static u32 swift_srtt_ns(const struct tcp_sock *tp)
  *
  * TCP's own timer does it, under sch_fq as well: handed to fq early, a segment would
  * take along the ACK that the peer waits for (3.6: "we decouple data and ACK packets").
- * The RTT is smoothed, and no longer than a datacenter's may be.
+ * The RTT is no longer than a datacenter's may be.
  */
 static void swift_set_pacing(struct sock *sk, u32 cwnd_q16, u32 bytes)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
-	u32 rtt_ns = min_t(u32, swift_srtt_ns(tp),
+	u32 rtt_ns = min_t(u32, swift_latest_rtt_ns(tp),
 			   READ_ONCE(swift_net(sock_net(sk))->max_rtt_ns));
 	u64 rate_Bps = swift_pacing_rate_Bps(cwnd_q16, rtt_ns, bytes);
 
@@ -220,9 +232,9 @@ static void swift_decide(struct sock *sk, struct swift_sock *ss, const struct sw
 	WRITE_ONCE(ss->fabric_ns, out.fabric_ns);
 	WRITE_ONCE(ss->target_ns, out.fabric_target_ns);
 	if (in->has_echo)
-		ss->echo_misses = 0;
+		WRITE_ONCE(ss->echo_misses, 0);
 	else if (ss->echo_misses < SWIFT_ECHO_MISSES_MAX)
-		ss->echo_misses++;
+		WRITE_ONCE(ss->echo_misses, ss->echo_misses + 1);
 	swift_account(sk, ss, in, &out);
 	if (trace_swift_sample_enabled())
 		swift_trace(sk, ss, p, in, &out);
@@ -233,7 +245,15 @@ static void swift_cong_control(struct sock *sk, u32 ack, int flag, const struct 
 	struct swift_sock *ss = swift_sk(sk);
 	struct swift_sample in;
 
-	/* The ACK of a SYN comes before init(). */
+	/*
+	 * The ACK of a SYN comes before init(). Chosen between SYN and SYN-ACK, init() came
+	 * too early: without the answer, and TCP is about to set a window of its own. Have it
+	 * called again, where it is called for others.
+	 */
+	if (unlikely(sk->sk_state == TCP_SYN_SENT)) {
+		swift_release(sk);
+		inet_csk(sk)->icsk_ca_initialized = 0;
+	}
 	if (!ss->live)
 		return;
 
@@ -242,11 +262,6 @@ static void swift_cong_control(struct sock *sk, u32 ack, int flag, const struct 
 		u64 min_rtt_ns = (u64)tcp_min_rtt(tcp_sk(sk)) * NSEC_PER_USEC;
 
 		ss->guard_due = 0;
-		/* Chosen between SYN and SYN-ACK: init() came before the answer. */
-		if (!ss->echo_on && swift_echo_take(sk)) {
-			ss->echo_on = 1;
-			swift_count(sock_net(sk), echo_flows_total);
-		}
 		if (swift_guard(sk, ss, min_t(u64, in.rtt_ns, min_rtt_ns))) {
 			tcp_sk(sk)->snd_ssthresh = TCP_INFINITE_SSTHRESH;
 			tcp_snd_cwnd_set(tcp_sk(sk), TCP_INIT_CWND);
@@ -496,13 +511,19 @@ static void swift_guarded_release(struct sock *sk)
 
 /* --- sock_diag ---------------------------------------------------------------------------- */
 
+/*
+ * Without the socket's lock. The law is plain C and knows no WRITE_ONCE(): of its words,
+ * aligned and each read once, a reader may see what stood between two steps of a
+ * decision, but nothing torn.
+ */
 static size_t swift_get_info(struct sock *sk, u32 ext, int *attr, union tcp_cc_info *info)
 {
 	const struct swift_sock *ss = swift_sk(sk);
 	struct tcp_swift_info rec;
 
 	BUILD_BUG_ON(sizeof(rec) > sizeof(*info));
-	if (!(ext & (1 << (INET_DIAG_VEGASINFO - 1))) || !READ_ONCE(ss->law.fabric.cwnd_q16))
+	rec.fcwnd_q16 = READ_ONCE(ss->law.fabric.cwnd_q16);
+	if (!(ext & (1 << (INET_DIAG_VEGASINFO - 1))) || !rec.fcwnd_q16)
 		return 0;
 
 	rec.fabric_ns = (READ_ONCE(ss->fabric_ns) & ~TCP_SWIFT_SOURCE_MASK) |
@@ -511,7 +532,6 @@ static size_t swift_get_info(struct sock *sk, u32 ext, int *attr, union tcp_cc_i
 			  (READ_ONCE(ss->echo_misses) < SWIFT_ECHO_MISSES_MAX ?
 				   READ_ONCE(ss->remote_source) : TCP_SWIFT_SOURCE_NONE);
 	rec.target_ns = READ_ONCE(ss->target_ns);
-	rec.fcwnd_q16 = READ_ONCE(ss->law.fabric.cwnd_q16);
 	rec.ecwnd_q16 = READ_ONCE(ss->law.endpoint.cwnd_q16);
 	memcpy(info, &rec, sizeof(rec));
 	*attr = TCP_SWIFT_DIAG_ATTR;

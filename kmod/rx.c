@@ -74,8 +74,8 @@ static void swift_rx_echo(struct sock *sk, struct swift_sock *ss, const struct t
 		swift_count(sock_net(sk), echoes_received);
 		ss->has_echo = 1;
 		ss->remote_ns = opt.remote_ns;
-		ss->remote_source = opt.hw ? TCP_SWIFT_SOURCE_HARDWARE :
-					     TCP_SWIFT_SOURCE_SOFTWARE;
+		WRITE_ONCE(ss->remote_source, opt.hw ? TCP_SWIFT_SOURCE_HARDWARE :
+						       TCP_SWIFT_SOURCE_SOFTWARE);
 		ss->echo_hops = opt.hops;
 		ss->knows_hops = 1;
 		if (opt.hops > SWIFT_HOPS_MAX)
@@ -113,7 +113,7 @@ static void swift_rx(struct sock *sk, const struct sk_buff *skb)
 	ss->has_echo = 0;
 	ss->has_local = source != TCP_SWIFT_SOURCE_NONE;
 	ss->local_ns = ss->has_local ? now_ns - stamp_ns : 0;
-	ss->local_source = source;
+	WRITE_ONCE(ss->local_source, source);
 
 	if (skb->len > header)
 		swift_rx_data(sk, ss, skb, stamp_ns, source);

@@ -133,10 +133,13 @@ def transfer(cc, size, window=0):
 
     idle = idle_ns()
     start = time.monotonic_ns()
-    for _ in range(size // len(data)):
-        sock.sendall(data)
-    sock.shutdown(socket.SHUT_WR)
-    sock.recv(1)
+    try:
+        for _ in range(size // len(data)):
+            sock.sendall(data)
+        sock.shutdown(socket.SHUT_WR)
+        sock.recv(1)
+    except TimeoutError:
+        sys.exit(f"bench: a transfer with {cc} stalled\n" + at("h1", "ss", "-tin") + at("h2", "ss", "-tin"))
     spent = time.monotonic_ns() - start
     idle = idle_ns() - idle
 

@@ -1,0 +1,376 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""Edges of the module that need a hand on both sockets of a flow: tests/vm/t-edges.sh
+builds the network (h1 - r1 - h2) and runs, in a guest, one of the functions below.
+
+A function fails by expect(), which says what it saw. Data goes from h1 to h2 unless said
+otherwise, and r1 drops what carries the class DROPPED: a segment sent with it is lost, and
+its retransmission is not."""
+
+import ctypes
+import errno
+import fcntl
+import json
+import os
+import select
+import socket
+import statistics
+import struct
+import subprocess
+import sys
+import time
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+SWIFTCTL = TOP + "/out/build/userspace/swiftctl"
+CLONE_NEWNET = 0x40000000
+SIOCOUTQ = 0x5411
+SYN_SENT, FIN_WAIT2 = 2, 5
+PORT = 7000
+DROPPED = 4  # as IP_TOS
+MS = 1_000_000  # ns
+# What every edge starts from: targets that no emulated path exceeds.
+SETTINGS = {"echo": 1, "max_rtt_ns": 1000 * MS, "target_policy": "static", "base_target_ns": 500 * MS,
+            "endpoint_target_ns": 500 * MS, "fs_range_ns": 0, "hop_target_ns": 0, "min_cwnd_micro": 1000,
+            "max_cwnd": 4096, "init_cwnd": 10, "ai_milli": 1000, "beta_milli": 800, "max_mdf_milli": 500}
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def expect(condition, text):
+    if not condition:
+        sys.exit(text)
+
+
+def run(command):
+    done = subprocess.run(command.split(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    expect(not done.returncode, f"{command}: {done.stdout.strip()}")
+    return done.stdout
+
+
+def enter(netns):
+    with open(f"/run/netns/{netns}") as file:
+        expect(not libc.setns(file.fileno(), CLONE_NEWNET), f"cannot enter {netns}")
+
+
+def sysctl(netns, name, value):
+    run(f"ip netns exec {netns} sysctl -qw {name}={value}")
+
+
+def tune(netns, **settings):
+    run(f"ip netns exec {netns} sysctl -qw " +
+        " ".join(f"net.ipv4.tcp_swift.{name}={value}" for name, value in settings.items()))
+
+
+def counter(netns, name):
+    lines = run(f"ip netns exec {netns} cat /proc/net/tcp_swift").splitlines()
+    return int(dict(line.split() for line in lines)[name])
+
+
+def delay(ms):
+    """From r1 to h2: all of the round trip but what the machine takes."""
+    run(f"tc -n r1 qdisc replace dev right root netem delay {ms}ms limit 1000")
+
+
+def below_one(micro):
+    """No target can be met: the flows of h1 sit at this window, from the first sample on."""
+    tune("h1", base_target_ns=1000, beta_milli=1000, max_mdf_milli=1000, min_cwnd_micro=micro)
+
+
+def listen(cc="swift", device=None, deferred=0):
+    enter("h2")
+    listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if device:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, device)
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, cc.encode())
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT, deferred)
+    listener.bind(("10.0.1.2", PORT))
+    listener.listen()
+    return listener
+
+
+def prepared(sock):
+    sock.settimeout(20)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    # No flow is left to linger beside the next edge's.
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    return sock
+
+
+def caller(device=None):
+    enter("h1")
+    client = prepared(socket.socket())
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
+    if device:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, device)
+    return client
+
+
+def accept(listener):
+    listener.settimeout(20)
+    return prepared(listener.accept()[0])
+
+
+def connect(cc="swift", device=None):
+    """A flow: its socket in h1, and the one in h2, which runs @cc."""
+    listener, client = listen(cc, device), caller(device)
+    client.connect(("10.0.1.2", PORT))
+    return client, accept(listener)
+
+
+def info(sock):
+    """Of struct tcp_info."""
+    raw = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 200)
+    u32 = {"mss": 16, "unacked": 24, "rtt_us": 68, "cwnd": 80, "retransmits": 100, "data_segs_out": 156}
+    return {"state": raw[0], "pacing_Bps": struct.unpack_from("Q", raw, 104)[0],
+            **{name: struct.unpack_from("I", raw, at)[0] for name, at in u32.items()}}
+
+
+def wait_until(what, condition, seconds=20):
+    end = time.monotonic() + seconds
+    while not condition():
+        expect(time.monotonic() < end, f"in vain for {seconds} s: {what}")
+        time.sleep(0.001)
+
+
+def wait_acked(sock):
+    wait_until("all is acknowledged",
+               lambda: not struct.unpack("I", fcntl.ioctl(sock, SIOCOUTQ, bytes(4)))[0])
+
+
+def acked_ms(sock, data=bytes(100)):
+    began = time.monotonic()
+    sock.send(data)
+    wait_acked(sock)
+    return (time.monotonic() - began) * 1000
+
+
+def receive(sock, size):
+    got = 0
+    while got < size:
+        got += len(sock.recv(size - got)) or sys.exit(f"the peer closed after {got} of {size} bytes")
+
+
+def rack_timer():
+    """The second of two segments is acknowledged, the first is lost: too few for an ACK to
+    tell, and a quarter of an RTT later the timer does."""
+    delay(60)
+    client, _ = connect()
+    acked_ms(client)
+    cwnd, cuts = info(client)["cwnd"], counter("h1", "decreases_loss")
+    timeouts = counter("h1", "decreases_timeout")
+    client.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, DROPPED)
+    client.send(bytes(1000))
+    client.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, 0)
+    client.send(bytes(100))
+    wait_acked(client)
+    after, cuts = info(client)["cwnd"], counter("h1", "decreases_loss") - cuts
+    expect(info(client)["retransmits"] == 1, f"retransmits: {info(client)['retransmits']}, wanted 1")
+    expect(counter("h1", "decreases_timeout") == timeouts, "a timeout repaired it, and not the timer")
+    expect(cuts == 1, f"decreases_loss rose by {cuts}, wanted 1")
+    expect(after <= cwnd / 2 + 1, f"the window went from {cwnd} to {after}")
+
+
+def path_mtu():
+    delay(10)
+    client, _ = connect()
+    acked_ms(client)
+    before, timeouts = info(client), counter("h1", "decreases_timeout")
+    run("ip -n r1 link set right mtu 1200")
+    acked_ms(client, bytes(4 * before["mss"]))
+    run("ip -n r1 link set right mtu 1500")
+    run("ip -n h1 route flush cache")
+    after, timeouts = info(client), counter("h1", "decreases_timeout") - timeouts
+    expect(after["mss"] < before["mss"] and after["retransmits"], f"the path MTU did not reach h1: {after}")
+    expect(not timeouts, f"decreases_timeout rose by {timeouts}")
+    expect(after["cwnd"] >= before["cwnd"], f"the window went from {before['cwnd']} to {after['cwnd']}")
+
+
+def half_closed():
+    client, server = connect()
+    server.shutdown(socket.SHUT_WR)
+    wait_until("FIN_WAIT2", lambda: info(server)["state"] == FIN_WAIT2)
+    took = []
+    for _ in range(9):
+        server.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 0)
+        took.append(acked_ms(client))
+    expect(statistics.median(took) < 25, f"acknowledged after ms: {took}")
+
+
+def deferred_accept(ms):
+    """Of flows accepted with the first data, a while after the handshake: how many are
+    guarded, on a path of @ms where max_rtt_ns is 50 ms?"""
+    delay(ms)
+    tune("h2", max_rtt_ns=50 * MS)
+    guarded = counter("h2", "guarded_flows_total")
+    listener, client = listen(deferred=10), caller()
+    client.connect(("10.0.1.2", PORT))
+    time.sleep(0.3)  # no state to wait for: this is the silence that h2 takes for a long path
+    client.send(bytes(100))
+    server = accept(listener)
+    rtt_us = info(server)["rtt_us"]
+    expect(rtt_us > 200_000, f"the handshake does not look long: {rtt_us} us")
+    acked_ms(server)
+    return counter("h2", "guarded_flows_total") - guarded
+
+
+def deferred_short():
+    expect(deferred_accept(1) == 0, "a flow on a short path is guarded")
+
+
+def deferred_long():
+    expect(deferred_accept(100) == 1, "a flow on a long path is not guarded")
+
+
+def vrf():
+    """LOCAL_OUT sees packets twice. An option that is twice in a header counts as malformed."""
+    before = {netns: {name: counter(netns, name) for name in ("echo_flows_total", "echoes_malformed")}
+              for netns in ("h1", "h2")}
+    received = counter("h1", "echoes_received")
+    client, server = connect(device=b"vrf0")
+    for _ in range(20):
+        client.send(bytes(10000))
+        receive(server, 10000)
+    wait_acked(client)
+    for netns in ("h1", "h2"):
+        rise = {name: counter(netns, name) - was for name, was in before[netns].items()}
+        expect(rise["echo_flows_total"] == 1, f"{netns}: no echo negotiated")
+        expect(not rise["echoes_malformed"], f"{netns}: {rise['echoes_malformed']} malformed options")
+        wrong = run(f"ip netns exec {netns} nstat -asz TcpInCsumErrors").split()[-2]
+        expect(int(wrong) == 0, f"{netns}: {wrong} wrong checksums")
+    received = counter("h1", "echoes_received") - received
+    expect(received >= 20, f"{received} echoes received")
+
+
+def syn_sent(default, chosen):
+    """A connection begins under @default, and before it is answered others are @chosen, one
+    after the other. Returns what h1 counts: flows with an echo, and echoes."""
+    delay(100)
+    sysctl("h1", "net.ipv4.tcp_congestion_control", default)
+    echoes, flows = counter("h1", "echoes_received"), counter("h1", "echo_flows_total")
+    listener, client = listen(), caller()
+    client.setblocking(False)
+    expect(client.connect_ex(("10.0.1.2", PORT)) == errno.EINPROGRESS, "connect() did not begin")
+    for cc in chosen:
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, cc)
+    expect(info(client)["state"] == SYN_SENT, "the SYN-ACK was faster")
+    select.select([], [client], [], 20)
+    client.settimeout(20)
+    cwnd = info(client)["cwnd"]
+    expect(cwnd == 4, f"the window is {cwnd}, wanted init_cwnd=4")
+    server = accept(listener)
+    client.sendall(bytes(100_000))
+    receive(server, 100_000)
+    wait_acked(client)
+    expect(counter("h1", "flows") == 1, f"{counter('h1', 'flows')} flows are counted, wanted 1")
+    return counter("h1", "echo_flows_total") - flows, counter("h1", "echoes_received") - echoes
+
+
+def syn_sent_first():
+    tune("h1", init_cwnd=4)
+    flows, echoes = syn_sent("reno", (b"swift",))
+    expect(not flows and not echoes, f"the SYN did not offer; {echoes} echoes in {flows} flows")
+
+
+def syn_sent_again():
+    tune("h1", init_cwnd=4)
+    flows, echoes = syn_sent("swift", (b"reno", b"swift"))
+    expect(flows == 1 and echoes > 2, f"{echoes} echoes in {flows} flows with echo")
+
+
+def paced(client):
+    """Linux does not pace the first ten segments."""
+    wait_until("the flow is paced", lambda: info(client)["data_segs_out"] > 12 and
+               info(client)["pacing_Bps"] < 100_000)
+
+
+def acks_pass_fq():
+    """h1 sends one packet each 20 ms / 0.05 = 400 ms, and acknowledges meanwhile."""
+    delay(20)
+    below_one(50_000)
+    client, server = connect()
+    run("tc -n h1 qdisc replace dev right root fq")
+    client.setblocking(False)
+    client.send(bytes(150_000))
+    paced(client)
+    took = [acked_ms(server) for _ in range(7)]
+    expect(statistics.median(took) < 150, f"acknowledged after ms: {took}")
+
+
+def small_messages():
+    """One packet each 20 ms / 0.1 = 200 ms, however small."""
+    delay(20)
+    below_one(100_000)
+    client, server = connect()
+    for _ in range(26):
+        client.send(bytes(100), socket.MSG_EOR)  # keeps them from becoming one segment
+    receive(server, 16 * 100)
+    began = time.monotonic()
+    receive(server, 10 * 100)
+    took = time.monotonic() - began
+    expect(took > 1.6, f"10 messages came within {took:.3f} s, wanted 2 s")
+
+
+def delayed_ack():
+    """A peer without Swift: no echo, and lone segments acknowledged after 40 ms."""
+    tune("h1", max_rtt_ns=30 * MS, base_target_ns=25 * MS)
+    client, server = connect("reno")
+    acked_ms(client)
+    before = {name: counter("h1", name) for name in ("decreases_fabric", "guarded_flows_total")}
+    cwnd, took = info(client)["cwnd"], []
+    for _ in range(8):
+        server.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 0)
+        took.append(acked_ms(client))
+    expect(statistics.median(took) > 35, f"the peer did not delay: {took} ms")
+    for name, was in before.items():
+        expect(counter("h1", name) == was, f"{name} rose by {counter('h1', name) - was}")
+    expect(info(client)["cwnd"] >= cwnd, f"the window went from {cwnd} to {info(client)['cwnd']}")
+    flow = json.loads(run(f"ip netns exec h1 {SWIFTCTL} flows --json"))["flows"][0]
+    expect(flow["fabric_ns"] < 30 * MS, f"a fabric delay of {flow['fabric_ns']} ns")
+
+
+def unpaced_again():
+    """A paced socket's queue below TCP may be as long as its rate allows, and unpaced that
+    is any length; one not paced has tcp_limit_output_bytes. The link to r1 is the slow
+    one, and what waits there is the socket's."""
+    run("tc -n h1 qdisc replace dev right root tbf rate 10mbit burst 3000 limit 1000000")
+    run("ip -n h1 link set right gso_max_segs 1")
+    sysctl("h1", "net.ipv4.tcp_limit_output_bytes", 20000)
+    delay(2)
+    below_one(50_000)
+    client, server = connect()
+    client.setblocking(False)
+    client.send(bytes(100_000))
+    paced(client)
+    tune("h1", base_target_ns=500 * MS, ai_milli=10000, max_cwnd=100)
+    wait_until("a window of more than one packet", lambda: info(client)["cwnd"] > 4)
+    server.setblocking(False)
+    unacked, left = [], 3_000_000
+
+    def keep_sending():
+        nonlocal left
+        try:
+            left -= client.send(bytes(50_000))
+        except BlockingIOError:
+            pass
+        try:
+            server.recv(1_000_000)
+        except BlockingIOError:
+            pass
+        unacked.append(info(client)["unacked"])
+        return left <= 0
+
+    wait_until("3 MB are sent", keep_sending)
+    expect(max(unacked) < 50, f"up to {max(unacked)} packets wait below TCP")
+
+
+def main():
+    edge = globals()[sys.argv[1]]
+    for netns in ("h1", "h2"):
+        tune(netns, **SETTINGS)
+        sysctl(netns, "net.ipv4.tcp_congestion_control", "swift")
+    delay(0)
+    run("tc -n h1 qdisc replace dev right root noqueue")
+    edge()
+
+
+main()

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash disable=SC2154
+# Edges: what takes a hand on both sockets of a flow is in edges.py, by the names below.
+
+edge() { timeout 60 /usr/bin/python3 "$here/edges.py" "$1"; }
+
+ok 'edges: the module loads' swift_load
+topo_routed 1
+wires r1
+tc -n r1 filter add dev left ingress pref 1 protocol ip u32 match ip dsfield 4 0xff action drop
+for ns in h1 h2; do
+	# Nothing learnt from the flow of another edge.
+	in_ns $ns sysctl -qw net.ipv4.tcp_no_metrics_save=1
+done
+in_ns h1 ping -qc 3 -i 0.05 "$h2_ip4" >/dev/null
+
+ok "edges: a loss found by RACK's timer cuts the window" edge rack_timer
+ok 'edges: a path MTU that shrank does not' edge path_mtu
+ok 'edges: a half-closed receiver acknowledges at once' edge half_closed
+ok 'edges: deferred accept on a short path: no guard' edge deferred_short
+ok 'edges: deferred accept on a long path: guarded' edge deferred_long
+ok 'edges: chosen between SYN and SYN-ACK' edge syn_sent_first
+ok 'edges: chosen again between SYN and SYN-ACK, with echo' edge syn_sent_again
+ok 'edges: ACKs do not wait in fq for the pacing of data' edge acks_pass_fq
+ok 'edges: small messages are spaced like full packets' edge small_messages
+ok 'edges: a delayed ACK is no sample of the path' edge delayed_ack
+ok 'edges: a window of a packet or more has the usual limit of the queue below TCP' edge unpaced_again
+
+# Through a virtual routing device, and with checksums that the receiver has to believe.
+vrf() { # NS DEV ROUTE...
+	ip -n "$1" link add vrf0 type vrf table 10 && ip -n "$1" link set vrf0 up &&
+		ip -n "$1" link set "$2" master vrf0 &&
+		ip -n "$1" route add "${@:3}" table 10 && in_ns "$1" ethtool -K "$2" tx off
+}
+ok 'edges: h1 gets a virtual routing device' vrf h1 right 10.0.1.0/24 via 10.0.0.2
+ok 'edges: h2, too' vrf h2 left 10.0.0.0/24 via 10.0.1.1
+ok 'edges: a packet that LOCAL_OUT sees twice has one option, and the right checksum' edge vrf
