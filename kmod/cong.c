@@ -73,6 +73,13 @@ static void swift_apply(struct sock *sk, struct swift_sock *ss, bool new_round)
 	u32 pkts = swift_snd_cwnd_pkts(&ss->dither, cwnd_q16, new_round);
 
 	tcp_snd_cwnd_set(tp, min(pkts, tp->snd_cwnd_clamp));
+	/*
+	 * TCP settles the gap after a packet when it sends it. A window that is a packet again
+	 * (line 30: no pacing delay) does not sit out what is left of a gap of 1000 RTTs.
+	 */
+	if (cwnd_q16 >= SWIFT_Q16_ONE && tp->tcp_wstamp_ns > tp->tcp_clock_cache &&
+	    READ_ONCE(sk->sk_max_pacing_rate) == ~0UL)
+		tp->tcp_wstamp_ns = tp->tcp_clock_cache;
 	swift_set_pacing(sk, cwnd_q16, tp->mss_cache);
 }
 
