@@ -15,6 +15,7 @@ Runs as init of the lab's kernel: guest.py JOBDIR, where JOBDIR/job.json has
     measure       line for labload without its verb; with its numbers again as
     start_ns      of the measurement, from go
     faults        [[at_ns from go, "fabric line"]]
+    host_commands [command], each run in each host's namespace
     command       argv, instead of a load; runs with the hosts' names in /run/netns
 
 JOBDIR is the one place of the machine's file system that can be written. A job that
@@ -29,12 +30,14 @@ import socket
 import struct
 import subprocess
 import sys
+import threading
 import time
 
 libc = ctypes.CDLL(None, use_errno=True)
 CLONE_NEWNET = 0x40000000
 RB_POWER_OFF = 0x4321FEDC
 MS_BIND = 4096
+PR_SET_TIMERSLACK = 29
 SIOCSIFADDR, SIOCSIFNETMASK, SIOCGIFFLAGS, SIOCSIFFLAGS, SIOCGIFINDEX = 0x8916, 0x891C, 0x8913, 0x8914, 0x8933
 IFF_UP, IFF_NOARP, IFF_RUNNING = 1, 128, 64
 
@@ -107,7 +110,7 @@ def add_ipv6(index, number):
         fcntl.ioctl(s, SIOCSIFADDR, struct.pack("16sIi", address, 64, index))
 
 
-def make_host(host, sysctls):
+def make_host(host, sysctls, commands):
     """A namespace with a NIC, found by `ip netns` under the name hN."""
     number = host["id"]
     check(libc.unshare(CLONE_NEWNET), "unshare")
@@ -120,6 +123,10 @@ def make_host(host, sysctls):
     device_up("lo", None, None)
     index = device_up("eth0", socket.inet_ntoa(struct.pack(">I", address)), "255.0.0.0")
     add_ipv6(index, number)
+    for command in commands:
+        result = subprocess.run(command.split(), capture_output=True, text=True, check=False)
+        if result.returncode:
+            raise Failure(f"h{number}: {command}: {result.stderr.strip()}")
 
 
 def build(job):
@@ -132,7 +139,7 @@ def build(job):
     set_sysctls(job.get("sysctls", {}))
     home = os.open("/proc/self/ns/net", os.O_RDONLY)
     for host in job["hosts"]:
-        make_host(host, job.get("host_sysctls", {}))
+        make_host(host, job.get("host_sysctls", {}), job.get("host_commands", []))
     check(libc.setns(home, CLONE_NEWNET), "setns")
     for switch in job.get("switches", []):
         write(FABRIC + "control", "switch " + switch)
@@ -158,7 +165,17 @@ def sleep_until(at_ns):
         time.sleep(delay_ns / 1e9)
 
 
-def run_load(job):
+def tell_progress(job, out):
+    """How much of the virtual time is over, now and then. Always, so that runs are alike."""
+    end_ns = int(job["measure"].split("stop_ns=")[1].split()[0])
+    for percent in range(100):
+        sleep_until(job["go_ns"] + end_ns * percent // 100)
+        with open(f"{out}/progress", "w", encoding="ascii") as file:
+            file.write(f"{percent / 100}")
+
+
+def run_load(job, out):
+    """What `wait` said; and of the measurement's start, what the fabric and the hosts counted."""
     for line in job["load"]:
         write(LOAD + "control", line)
     write(LOAD + "control", "connect")
@@ -166,11 +183,18 @@ def run_load(job):
         raise Failure(f"go_ns={job['go_ns']}: connections took until {monotonic_ns()}")
     write(LOAD + "control", "measure " + job["measure"])
     write(LOAD + "control", f"go at_ns={job['go_ns']}")
+    threading.Thread(target=tell_progress, args=(job, out), daemon=True).start()
+    start = {}
     events = sorted([[at, FABRIC, line] for at, line in job.get("faults", [])] + [[job["start_ns"], FABRIC, "reset"]])
     for at_ns, where, line in events:
         sleep_until(job["go_ns"] + at_ns)
+        if line == "reset":
+            start["counters_start"] = counters(job)
+            start["fabric_start"] = read(FABRIC + "stats")
         write(where + "control", line)
-    return read(LOAD + "wait")
+        if line == "reset":
+            start["fabric_reset"] = read(FABRIC + "stats")
+    return read(LOAD + "wait"), start
 
 
 def counters(job):
@@ -198,6 +222,10 @@ def counters(job):
     return total
 
 
+def since(before, after):
+    return {key: after[key] - before.get(key, 0) for key in after}
+
+
 def run(job, out):
     build(job)
     if "command" in job:
@@ -206,11 +234,13 @@ def run(job, out):
             file.write(str(status))
         return
     before = counters(job)
-    wait = run_load(job)
+    wait, start = run_load(job, out)
     fabric = read(FABRIC + "stats")
     after = counters(job)
-    files = {"wait": wait, "fabric": fabric,
-             "counters": json.dumps({key: after[key] - before.get(key, 0) for key in after}).encode()}
+    files = {"wait": wait, "fabric": fabric, "fabric_start": start["fabric_start"],
+             "fabric_reset": start["fabric_reset"],
+             "counters_start": json.dumps(since(before, start["counters_start"])).encode(),
+             "counters": json.dumps(since(start["counters_start"], after)).encode()}
     for name in ("flows", "groups", "messages", "samples"):
         files[name] = read(LOAD + name)
     write(LOAD + "control", "stop")
@@ -220,12 +250,14 @@ def run(job, out):
 
 
 def main(out):
+    out = os.path.realpath(out)  # while /proc is still the machine's own
     mount("proc", "proc", "/proc")
     mount("sysfs", "sysfs", "/sys")
     mount("debugfs", "debugfs", "/sys/kernel/debug")
     mount("tmpfs", "tmpfs", "/run")
     mount("tmpfs", "tmpfs", "/tmp")
     mount("hostfs", "none", "/mnt", out)
+    libc.prctl(PR_SET_TIMERSLACK, 1)  # or sleeps are 50 us late
     os.environ.update(PATH="/usr/sbin:/usr/bin:/sbin:/bin", HOME="/tmp")
     try:
         run(json.loads(read("/mnt/job.json")), "/mnt")

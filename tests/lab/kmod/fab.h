@@ -16,6 +16,7 @@
 #ifndef FAB_H
 #define FAB_H
 
+#include <linux/jhash.h>
 #include <linux/netdevice.h>
 #include <linux/net_tstamp.h>
 #include <linux/prandom.h>
@@ -36,7 +37,7 @@ struct fab_host;
 struct fab_switch;
 struct fab_port;
 
-/* --- Engine ------------------------------------------------------------------------ */
+/* --- Engine ------------------------------------------------------------------------- */
 
 struct fab_event {
 	struct timerqueue_node node; /* node.expires: ps */
@@ -85,6 +86,7 @@ struct fab_cb {
 	u32 queued_bytes; /* what a switch's buffer holds it as */
 	u8 class;
 	u8 corrupt;
+	u8 lost;
 };
 
 static inline struct fab_cb *fab_cb(struct sk_buff *skb)
@@ -97,6 +99,14 @@ static inline void fab_drop(struct sk_buff *skb)
 {
 	fab.in_flight--;
 	kfree_skb_reason(skb, SKB_DROP_REASON_NOT_SPECIFIED);
+}
+
+static inline void fab_drop_all(struct sk_buff_head *list)
+{
+	struct sk_buff *skb;
+
+	while ((skb = __skb_dequeue(list)))
+		fab_drop(skb);
 }
 
 /* --- Ports -------------------------------------------------------------------------- */
@@ -147,6 +157,7 @@ struct fab_port {
 };
 
 void fab_port_init(struct fab_port *port, u64 rate_bps, u64 prop_ns, u32 link);
+void fab_port_seed(struct fab_port *port, u32 number);
 void fab_port_purge(struct fab_port *port);
 /* Takes over the frame. */
 void fab_port_send(struct fab_port *port, struct sk_buff *skb, u64 now_ps);
@@ -154,7 +165,7 @@ void fab_port_stats_reset(struct fab_port *port, u64 now_ns);
 void fab_port_account(struct fab_port *port, u64 now_ns);
 u32 fab_hist_low_bytes(unsigned int bucket);
 
-/* --- Switches ------------------------------------------------------------------------- */
+/* --- Switches ----------------------------------------------------------------------- */
 
 struct fab_switch {
 	u32 id;
@@ -166,6 +177,7 @@ struct fab_switch {
 	u16 weights[FAB_CLASSES];
 	bool shared;
 	bool spray;
+	u32 seed;
 	u32 salt;
 	struct rnd_state rnd;
 	u64 ttl_expired, no_route;
@@ -175,14 +187,14 @@ struct fab_switch {
 	/* For each switch that has hosts (by id): ports on a shortest path. */
 	u16 *route_ports; /* n_ports a row */
 	u16 *route_counts;
-	/* Its own hosts: which port, or U16_MAX. */
+	/* For each of its own hosts: which port. */
 	u16 *host_ports;
 };
 
 void fab_switch_rx(struct fab_switch *sw, struct sk_buff *skb, u64 now_ps);
 bool fab_switch_admit(struct fab_switch *sw, struct fab_port *port, u8 class, u32 bytes);
 
-/* --- NICs ------------------------------------------------------------------------------ */
+/* --- NICs --------------------------------------------------------------------------- */
 
 struct fab_phc {
 	struct ptp_clock_info info;
@@ -223,14 +235,14 @@ void fab_nic_tx_start(struct fab_host *host, struct sk_buff *skb, u64 now_ps);
 void fab_nic_tx_done(struct fab_host *host, struct sk_buff *skb);
 void fab_nic_up(struct fab_host *host, struct sk_buff *skb);
 
-/* --- PHC ------------------------------------------------------------------------------- */
+/* --- PHC ---------------------------------------------------------------------------- */
 
 int fab_phc_init(struct fab_host *host);
 void fab_phc_exit(struct fab_host *host);
 s64 fab_phc_ns(struct fab_phc *phc, u64 now_ps);
 void fab_phc_step(struct fab_phc *phc, s64 step_ns);
 
-/* --- The whole (fab_main.c) ------------------------------------------------------------ */
+/* --- The whole (fab_main.c) --------------------------------------------------------- */
 
 struct fab_host *fab_host(u32 id);
 

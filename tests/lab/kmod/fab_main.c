@@ -37,12 +37,16 @@ struct fab_host *fab_host(u32 id)
 struct net *labfab_host_net(u32 id)
 {
 	struct fab_host *host = fab_host(id);
+	struct net *net;
 
-	return host ? get_net(dev_net(host->dev)) : NULL;
+	rcu_read_lock();
+	net = host ? maybe_get_net(dev_net(host->dev)) : NULL; /* unless it is on its way out */
+	rcu_read_unlock();
+	return net;
 }
 EXPORT_SYMBOL_GPL(labfab_host_net);
 
-/* --- Hosts and switches ---------------------------------------------------------------- */
+/* --- Hosts and switches ------------------------------------------------------------- */
 
 /* Signed numbers come as text: the rest are u64. */
 static int fab_signed(const char *key, const char *text, s64 limit, s64 *to)
@@ -104,12 +108,13 @@ static int fab_parse_weights(char *text, u16 *weights)
 
 	for (class = 0; class < FAB_CLASSES; class++) {
 		one = strsep(&text, ",");
-		if (!one || kstrtou16(one, 10, &weights[class]) || weights[class] > 1000) {
-			pr_err("weights=%s: expected 8 numbers of 0 to 1000\n", all);
-			return -EINVAL;
-		}
+		if (!one || kstrtou16(one, 10, &weights[class]) || weights[class] > 1000)
+			break;
 	}
-	return 0;
+	if (class == FAB_CLASSES && !text)
+		return 0;
+	pr_err("weights=%s: expected 8 numbers of 0 to 1000\n", all);
+	return -EINVAL;
 }
 
 static int fab_control_switch(char *line)
@@ -150,13 +155,14 @@ static int fab_control_switch(char *line)
 	sw->ecn_bytes = ecn;
 	sw->latency_ps = latency * FAB_PS_PER_NS;
 	sw->spray = spray;
+	sw->seed = seed;
 	prandom_seed_state(&sw->rnd, (seed << 16) + id + 1);
 	sw->salt = prandom_u32_state(&sw->rnd);
 	switches[id] = sw;
 	return 0;
 }
 
-/* --- Links -------------------------------------------------------------------------------- */
+/* --- Links -------------------------------------------------------------------------- */
 
 struct fab_end {
 	struct fab_host *host;
@@ -243,6 +249,8 @@ static int fab_control_link(char *line)
 		pa->prop_ps += b.sw->latency_ps;
 	if (a.sw)
 		pb->prop_ps += a.sw->latency_ps;
+	fab_port_seed(pa, 2 * n_links);
+	fab_port_seed(pb, 2 * n_links + 1);
 	pa->peer = pb;
 	pb->peer = pa;
 	links[n_links].port[0] = pa;
@@ -251,7 +259,7 @@ static int fab_control_link(char *line)
 	return 0;
 }
 
-/* --- Routes --------------------------------------------------------------------------------- */
+/* --- Routes ------------------------------------------------------------------------- */
 
 static int fab_alloc_routes(struct fab_switch *sw)
 {
@@ -311,6 +319,8 @@ static int fab_control_start(char *line)
 	u32 i;
 	int err = 0;
 
+	if (started)
+		return -EBUSY;
 	queue = kvcalloc(FAB_SWITCHES_MAX, sizeof(*queue), GFP_KERNEL);
 	distance = kvcalloc(FAB_SWITCHES_MAX, sizeof(*distance), GFP_KERNEL);
 	if (!queue || !distance)
@@ -327,12 +337,12 @@ static int fab_control_start(char *line)
 		return err;
 	started = true;
 	for (i = 0; i < LABFAB_HOSTS_MAX; i++)
-		if (hosts[i] && hosts[i]->port.peer)
+		if (hosts[i] && hosts[i]->port.peer && !hosts[i]->port.down)
 			netif_carrier_on(hosts[i]->dev);
 	return 0;
 }
 
-/* --- Faults and the rest ---------------------------------------------------------------------- */
+/* --- Faults and the rest ------------------------------------------------------------ */
 
 static void fab_carrier(struct fab_port *port, bool down)
 {
@@ -390,6 +400,10 @@ static int fab_control_phc(char *line)
 	};
 	int err = lab_parse(line, args, ARRAY_SIZE(args));
 
+	if (!err && !step) {
+		pr_err("step_ns: missing\n");
+		err = -EINVAL;
+	}
 	err = err ?: fab_signed("step_ns", step, S64_MAX / 4, &step_ns);
 	if (err)
 		return err;
@@ -465,7 +479,7 @@ static const struct file_operations fab_control_fops = {
 	.write = fab_control_write,
 };
 
-/* --- Statistics ----------------------------------------------------------------------------------- */
+/* --- Statistics --------------------------------------------------------------------- */
 
 static void fab_show_end(struct seq_file *m, const struct fab_port *port)
 {
@@ -552,7 +566,7 @@ static int fab_stats_show(struct seq_file *m, void *v)
 }
 DEFINE_SHOW_ATTRIBUTE(fab_stats);
 
-/* --- Coming and going ------------------------------------------------------------------------------- */
+/* --- Coming and going --------------------------------------------------------------- */
 
 static int __init labfab_init(void)
 {

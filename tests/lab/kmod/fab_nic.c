@@ -8,16 +8,26 @@
 #include <linux/ethtool.h>
 #include <linux/ip.h>
 #include <linux/ipv6.h>
-#include <linux/jhash.h>
 #include <linux/tcp.h>
 #include <net/gso.h>
+#include <net/ip.h>
 
 #include "fab.h"
 
 #define FAB_FEATURES (NETIF_F_SG | NETIF_F_HW_CSUM | NETIF_F_TSO | NETIF_F_TSO6 | \
 		      NETIF_F_TSO_ECN | NETIF_F_HIGHDMA)
 
-/* --- Transmission --------------------------------------------------------------------- */
+/* --- Transmission ------------------------------------------------------------------- */
+
+/* What the fabric looks at and changes is there: a packet socket sends anything. */
+static bool fab_has_header(struct sk_buff *skb)
+{
+	if (skb->protocol == htons(ETH_P_IP))
+		return pskb_network_may_pull(skb, sizeof(struct iphdr));
+	if (skb->protocol == htons(ETH_P_IPV6))
+		return pskb_network_may_pull(skb, sizeof(struct ipv6hdr));
+	return true;
+}
 
 /* Addresses and ports, as a switch would take them; 0 for what has none. */
 static u32 fab_flow_hash(const struct sk_buff *skb)
@@ -29,7 +39,8 @@ static u32 fab_flow_hash(const struct sk_buff *skb)
 		const struct iphdr *ip = ip_hdr(skb);
 
 		addrs = jhash_2words((__force u32)ip->saddr, (__force u32)ip->daddr, 0);
-		proto = ip->protocol;
+		if (!ip_is_fragment(ip)) /* of which one alone has the ports */
+			proto = ip->protocol;
 	} else if (skb->protocol == htons(ETH_P_IPV6)) {
 		addrs = jhash2((const u32 *)&ipv6_hdr(skb)->saddr, 8, 0);
 		proto = ipv6_hdr(skb)->nexthdr;
@@ -66,22 +77,32 @@ static void fab_send_frame(struct fab_host *host, struct sk_buff *skb, u32 hash,
 	fab_port_send(&host->port, skb, now_ps);
 }
 
+/* To be stamped when it leaves, and is asked to be. */
+static bool fab_wants_stamp(const struct fab_host *host, const struct sk_buff *skb)
+{
+	return unlikely(skb_shinfo(skb)->tx_flags & SKBTX_HW_TSTAMP) &&
+	       host->stamping.tx_type == HWTSTAMP_TX_ON;
+}
+
 static netdev_tx_t fab_xmit(struct sk_buff *skb, struct net_device *dev)
 {
 	struct fab_host *host = netdev_priv(dev);
 	struct sk_buff *frames = skb, *next;
-	u32 hash = fab_flow_hash(skb);
-	u8 class = fab_class(skb);
 	u64 now_ps;
+	u32 hash;
+	u8 class;
 
+	if (unlikely(!fab_has_header(skb)))
+		goto drop;
+	hash = fab_flow_hash(skb);
+	class = fab_class(skb);
+	if (fab_wants_stamp(host, skb))
+		skb_shinfo(skb)->tx_flags |= SKBTX_IN_PROGRESS;
 	skb_tx_timestamp(skb);
 	if (skb_is_gso(skb)) {
 		frames = skb_gso_segment(skb, dev->features & ~NETIF_F_GSO_MASK);
-		if (IS_ERR_OR_NULL(frames)) {
-			dev_kfree_skb_any(skb);
-			DEV_STATS_INC(dev, tx_dropped);
-			return NETDEV_TX_OK;
-		}
+		if (IS_ERR_OR_NULL(frames))
+			goto drop;
 		consume_skb(skb);
 	}
 
@@ -97,6 +118,11 @@ static netdev_tx_t fab_xmit(struct sk_buff *skb, struct net_device *dev)
 		netif_stop_queue(dev);
 	spin_unlock(&fab.lock);
 	return NETDEV_TX_OK;
+
+drop:
+	dev_kfree_skb_any(skb);
+	DEV_STATS_INC(dev, tx_dropped);
+	return NETDEV_TX_OK;
 }
 
 /* The first bit is on the wire. */
@@ -104,11 +130,12 @@ void fab_nic_tx_start(struct fab_host *host, struct sk_buff *skb, u64 now_ps)
 {
 	struct skb_shared_hwtstamps stamp = {};
 
-	if (likely(!(skb_shinfo(skb)->tx_flags & SKBTX_HW_TSTAMP)) ||
-	    host->stamping.tx_type != HWTSTAMP_TX_ON)
+	if (!fab_wants_stamp(host, skb))
 		return;
 	stamp.hwtstamp = ns_to_ktime(fab_phc_ns(&host->phc, now_ps));
 	skb_tstamp_tx(skb, &stamp);
+	/* The sender got a clone, whose stamp the arrival of this frame would overwrite. */
+	skb_unclone(skb, GFP_ATOMIC);
 }
 
 /* The last one is; the stack may have back what it counts as queued here. */
@@ -121,7 +148,7 @@ void fab_nic_tx_done(struct fab_host *host, struct sk_buff *skb)
 		netif_wake_queue(host->dev);
 }
 
-/* --- Reception -------------------------------------------------------------------------- */
+/* --- Reception ---------------------------------------------------------------------- */
 
 void fab_nic_up(struct fab_host *host, struct sk_buff *skb)
 {
@@ -161,6 +188,8 @@ static void fab_to_host(struct fab_host *host, struct sk_buff *skb, u64 now_ps)
 	skb_scrub_packet(skb, true);
 	skb->protocol = eth_type_trans(skb, host->dev);
 	skb->pkt_type = PACKET_HOST; /* routed by address: nobody asked for a MAC's */
+	skb->priority = 0;
+	skb_clear_hash(skb);
 	*skb_hwtstamps(skb) = (struct skb_shared_hwtstamps){};
 	/* A stamp is of the first bit. */
 	if (host->stamping.rx_filter == HWTSTAMP_FILTER_ALL)
@@ -175,14 +204,15 @@ void fab_nic_rx(struct fab_host *host, struct sk_buff *skb, u64 now_ps)
 		fab_drop(skb);
 		return;
 	}
+	if (unlikely(!netif_running(host->dev)) ||
+	    skb_queue_len(&host->ring) >= host->config.ring_pkts) {
+		host->rx_missed++;
+		fab_drop(skb);
+		return;
+	}
 	fab_to_host(host, skb, now_ps);
 	if (!host->config.rx_pkt_ns && !host->config.rx_kb_ns) {
 		fab_nic_up(host, skb);
-		return;
-	}
-	if (skb_queue_len(&host->ring) >= host->config.ring_pkts) {
-		host->rx_missed++;
-		fab_drop(skb);
 		return;
 	}
 	/* The driver has seen it; what it waits for is the stack. */
@@ -194,7 +224,7 @@ void fab_nic_rx(struct fab_host *host, struct sk_buff *skb, u64 now_ps)
 		fab_serve(host, skb, now_ps);
 }
 
-/* --- The device -------------------------------------------------------------------------- */
+/* --- The device --------------------------------------------------------------------- */
 
 static int fab_hwtstamp_get(struct net_device *dev, struct kernel_hwtstamp_config *config)
 {
@@ -247,9 +277,17 @@ static int fab_open(struct net_device *dev)
 	return 0;
 }
 
+/* From here on nothing goes up; what is on its way out leaves. */
 static int fab_stop(struct net_device *dev)
 {
+	struct fab_host *host = netdev_priv(dev);
+
 	netif_stop_queue(dev);
+	spin_lock_bh(&fab.lock);
+	fab_cancel(&host->service);
+	host->rx_missed += skb_queue_len(&host->ring);
+	fab_drop_all(&host->ring);
+	spin_unlock_bh(&fab.lock);
 	return 0;
 }
 
@@ -371,6 +409,7 @@ struct fab_host *fab_nic_create(const struct fab_host_config *config, struct net
 	dev->netdev_ops = &fab_netdev_ops;
 	dev->ethtool_ops = &fab_ethtool_ops;
 	dev->flags |= IFF_NOARP;
+	dev->priv_flags &= ~IFF_TX_SKB_SHARING; /* frames are queued, and written to */
 	dev->hw_features = FAB_FEATURES;
 	dev->features = FAB_FEATURES;
 	dev->mtu = config->mtu;
@@ -394,13 +433,10 @@ free:
 
 void fab_nic_destroy(struct fab_host *host)
 {
-	struct sk_buff *skb;
-
 	unregister_netdev(host->dev);
 	spin_lock_bh(&fab.lock);
-	fab_cancel(&host->service);
-	while ((skb = __skb_dequeue(&host->ring)))
-		fab_drop(skb);
+	if (host->port.peer)
+		fab_port_purge(&host->port);
 	spin_unlock_bh(&fab.lock);
 	fab_phc_exit(host);
 	free_netdev(host->dev);

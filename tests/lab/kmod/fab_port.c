@@ -56,7 +56,7 @@ void fab_port_stats_reset(struct fab_port *port, u64 now_ns)
 	port->seen_ns = now_ns;
 }
 
-/* --- Queues --------------------------------------------------------------------------- */
+/* --- Queues ------------------------------------------------------------------------- */
 
 static void fab_queue(struct fab_port *port, struct sk_buff *skb, u8 class, u64 now_ps)
 {
@@ -126,7 +126,7 @@ static struct sk_buff *fab_dequeue(struct fab_port *port, u64 now_ps)
 	return skb;
 }
 
-/* --- Wire ------------------------------------------------------------------------------ */
+/* --- Wire --------------------------------------------------------------------------- */
 
 static bool fab_chance(struct fab_port *port, u32 ppm)
 {
@@ -175,16 +175,15 @@ static void fab_start(struct fab_port *port, struct sk_buff *skb, u64 now_ps)
 	port->free_ps = now_ps + (fab_cb(skb)->wire_bytes * port->ps_per_byte_q16 >> 16);
 	if (port->host) {
 		fab_nic_tx_start(port->host, skb, now_ps);
-		port->sending = gone ? NULL : skb;
+		fab_cb(skb)->lost = gone;
+		port->sending = skb;
 	}
-	if (gone) {
+	if (gone)
 		port->stats.lost++;
-		if (port->host)
-			fab_nic_tx_done(port->host, skb);
-		fab_drop(skb);
-	} else {
+	else
 		fab_to_wire(port, skb);
-	}
+	if (gone && !port->sending)
+		fab_drop(skb);
 	if (port->sending || port->backlog_pkts)
 		fab_schedule(&port->tx, port->free_ps);
 }
@@ -197,6 +196,8 @@ static void fab_tx_event(struct fab_event *event, u64 now_ps)
 	if (skb) {
 		port->sending = NULL;
 		fab_nic_tx_done(port->host, skb);
+		if (fab_cb(skb)->lost)
+			fab_drop(skb);
 	}
 	skb = fab_dequeue(port, now_ps);
 	if (skb)
@@ -217,7 +218,7 @@ static void fab_arrival_event(struct fab_event *event, u64 now_ps)
 		fab_nic_rx(port->peer->host, skb, now_ps);
 }
 
-/* --- In ------------------------------------------------------------------------------- */
+/* --- In ----------------------------------------------------------------------------- */
 
 void fab_port_send(struct fab_port *port, struct sk_buff *skb, u64 now_ps)
 {
@@ -243,7 +244,7 @@ void fab_port_send(struct fab_port *port, struct sk_buff *skb, u64 now_ps)
 		fab_schedule(&port->tx, port->free_ps);
 }
 
-/* --- Coming and going ------------------------------------------------------------------- */
+/* --- Coming and going --------------------------------------------------------------- */
 
 void fab_port_init(struct fab_port *port, u64 rate_bps, u64 prop_ns, u32 link)
 {
@@ -258,24 +259,30 @@ void fab_port_init(struct fab_port *port, u64 rate_bps, u64 prop_ns, u32 link)
 	__skb_queue_head_init(&port->wire);
 	fab_event_init(&port->tx, fab_tx_event);
 	fab_event_init(&port->arrival, fab_arrival_event);
-	prandom_seed_state(&port->rnd, link + 1);
 	fab_port_stats_reset(port, ktime_get_ns());
+}
+
+/* Of its faults. Hashed, because neighbouring seeds make neighbouring sequences. */
+void fab_port_seed(struct fab_port *port, u32 number)
+{
+	u32 seed = port->sw ? port->sw->seed : port->host->config.seed;
+
+	prandom_seed_state(&port->rnd, jhash_2words(seed, number, 0));
 }
 
 /* Everything in it, without a trace in the statistics. */
 void fab_port_purge(struct fab_port *port)
 {
-	struct sk_buff *skb;
 	int class;
 
 	fab_cancel(&port->tx);
 	fab_cancel(&port->arrival);
-	port->sending = NULL; /* is on the wire, too */
+	if (port->sending && fab_cb(port->sending)->lost)
+		fab_drop(port->sending);
+	port->sending = NULL; /* if not lost, it is on the wire, too */
 	for (class = 0; class < FAB_CLASSES; class++)
-		while ((skb = __skb_dequeue(&port->classes[class])))
-			fab_drop(skb);
-	while ((skb = __skb_dequeue(&port->wire)))
-		fab_drop(skb);
+		fab_drop_all(&port->classes[class]);
+	fab_drop_all(&port->wire);
 	memset(port->class_bytes, 0, sizeof(port->class_bytes));
 	port->backlog_bytes = 0;
 	port->backlog_pkts = 0;

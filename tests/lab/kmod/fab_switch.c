@@ -85,9 +85,9 @@ bool fab_switch_admit(struct fab_switch *sw, struct fab_port *port, u8 class, u3
 	u64 free_bytes;
 
 	if (!sw->shared)
-		return port->backlog_bytes + bytes <= sw->buffer_bytes;
-	if (sw->used_bytes + bytes > sw->buffer_bytes)
+		return (u64)port->backlog_bytes + bytes <= sw->buffer_bytes;
+	if ((u64)sw->used_bytes + bytes > sw->buffer_bytes)
 		return false;
 	free_bytes = sw->buffer_bytes - sw->used_bytes;
-	return (u64)(port->class_bytes[class] + bytes) * 1000 <= free_bytes * sw->alpha_milli;
+	return ((u64)port->class_bytes[class] + bytes) * 1000 <= free_bytes * sw->alpha_milli;
 }

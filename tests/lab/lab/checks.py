@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Was the lab, not the law, the limit? Each run answers; a wrong answer fails it."""
+
+import json
+import re
+
+from . import measure
+
+# Counters of TCP and the stack that move only when the host, not the network, is short of something.
+NEVER = ("TCPMemoryPressures", "TCPRcvQDrop", "PruneCalled", "RcvPruned", "OfoPruned", "TCPBacklogDrop", "ListenDrops",
+         "ListenOverflows", "TCPReqQFullDrop", "TCPReqQFullDoCookies", "TCPAbortOnMemory", "TCPZeroWindowDrop",
+         "TCPWqueueTooBig", "TCPAbortFailed", "SoftnetDropped")
+SPLATS = re.compile(r"WARNING|\bBUG\b|Oops|Kernel panic|Call Trace|allocation failure|[Oo]ut of memory|KASAN:|UBSAN:|"
+                    r"INFO: |suspected memory leak")
+
+
+def moved(counters):
+    return " ".join(f"{name}={counters[name]}" for name in NEVER if counters.get(name))
+
+
+def splats(dmesg):
+    found = [line for line in dmesg.decode(errors="replace").splitlines() if SPLATS.search(line)]
+    return found[0].strip() if found else ""
+
+
+def fates(fabric):
+    """Of the frames that NICs sent: what became of them."""
+    hosts, ports = fabric["hosts"], fabric["ports"]
+    return {"received": measure.total(hosts, "rx_pkts"), "missed": measure.total(hosts, "rx_missed"),
+            "crc": measure.total(hosts, "rx_crc_errors"), "drops": measure.total(ports, "drops"),
+            "lost": measure.total(ports, "lost"),
+            "unrouted": measure.total(fabric["switches"], "ttl_expired", "no_route"),
+            "in flight": fabric["fabric"]["in_flight"]}
+
+
+def unbalanced(fabric, since=None):
+    """Frames that NICs sent against what became of them; `since`: the same counters, read before. All that
+    was in flight then has one of the fates now."""
+    sent = measure.total(fabric["hosts"], "tx_pkts")
+    ends = fates(fabric)
+    if since:
+        sent -= measure.total(since["hosts"], "tx_pkts")
+        ends = {fate: ends[fate] - count for fate, count in fates(since).items()}
+    if sent == sum(ends.values()):
+        return ""
+    return f"sent {sent} frames, but " + ", ".join(f"{k} {v}" for k, v in ends.items())
+
+
+def unconnected(flows):
+    lost = sum(not flow["connected"] for flow in flows)
+    return f"{lost} of {len(flows)} flows are not connected" if lost else ""
+
+
+def checks(files, run):
+    """[{check, ok, detail}]"""
+    fabric, start = measure.parse_fabric(files["fabric"]), measure.parse_fabric(files["fabric_start"])
+    flows = measure.parse_lines(files["flows"])
+    # Before, there is IPv6's multicast, which switches do not route.
+    routes = measure.total(fabric["switches"], "no_route", "ttl_expired")
+    told = {
+        "hosts had room, before the measurement": moved(json.loads(files["counters_start"])),
+        "hosts had room, in the measurement": moved(json.loads(files["counters"])),
+        "the kernel log is clean": splats(files["dmesg"]),
+        "no frame is unaccounted for, before the measurement": unbalanced(start),
+        "no frame is unaccounted for, in the measurement": unbalanced(
+            fabric, measure.parse_fabric(files["fabric_reset"])),
+        "all frames had a route": f"{routes} had none" if routes else "",
+        "all flows are connected": unconnected(flows),
+        "as many flows as asked for": "" if len(flows) == len(run.flows) else f"{len(flows)} of {len(run.flows)}",
+    }
+    return [{"check": what, "ok": not detail} | ({"detail": detail} if detail else {}) for what, detail in told.items()]
+
+
+def complaint(found):
+    """One line of what failed, or nothing."""
+    wrong = [f"{one['check']}: {one['detail']}" for one in found if not one["ok"]]
+    return "the lab, not the law, was the limit: " + "; ".join(wrong) if wrong else ""

@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Experiments: tests/lab/experiments/ID.toml, what it may hold, its cases, and what
+--set and --scale change. README.md beside the files explains the format.
+
+Order: the file, then a case's values, then --scale, then --set; the last one wins."""
+
+import copy
+import dataclasses
+import itertools
+import tomllib
+
+from . import Mistake, TOP, fields, laws, load, topology
+from .fields import listing, number, table, text, whole
+
+FILES = TOP / "tests/lab/experiments"
+
+FIELDS = {
+    "title": text("", "one line"),
+    "source": text("", "paper, figure or table"),
+    "question": text("", "what is asked, one sentence"),
+    "notes": text("", "where and why the set-up differs from the paper's"),
+    "elsewhere": text("", "the command that runs it instead of the lab"),
+    "ccs": listing([], "laws that are run"),
+    "seeds": whole(1, 1, 1000, "runs of each law and case"),
+    "topology": table("see topology.py"),
+    "load": table("by name, see load.py"),
+    "laws": table("by name, see laws.py"),
+    "time": table("see TIME"),
+    "measure": table("see MEASURE"),
+    "sysctls": table("of each host, on top of the lab's"),
+    "vary": listing([], "axes; each combination of their values is a case"),
+    "scale": table("keys that --scale multiplies, and the least they become"),
+    "expect": listing([], "see EXPECT"),
+    "plot": listing([], "see PLOT"),
+}
+TIME = {
+    "warmup_ms": number(10, 0, 1_000_000, "from the load's start to the measurement's"),
+    "measure_ms": number(10, 0.01, 1_000_000, "how long is measured"),
+    "drain_ms": number(0, 0, 1_000_000, "messages that begin this late in the measurement have no slowdown"),
+    "sample_us": number(0, 0, 1_000_000, "interval of each flow's samples; 0 = none"),
+    "marks_ms": listing([], "from the load's start: when the mean rate of the flows is told"),
+}
+MEASURE = {
+    "ports": text("all", "switch ports whose queues count", ("all", "tors")),
+    "bdp_bytes": whole(100_000, 1, 1 << 30, "bounds of slowdown's groups of sizes: a packet, 1 and 8 BDP"),
+    "exclude": listing([], "loads left out of slowdown"),
+    "mem_mb": whole(0, 0, 1 << 20, "of the guest; 0 = estimated"),
+}
+AXIS = {
+    "key": text(None, "what varies"), "values": listing(None, "its values"),
+    "name": text("{}", "a case's name: a format of Python's for the value"),
+    "cases": table("or: name = { key = value, ... }"),
+}
+EXPECT = {
+    "what": text(None, "of which figure"), "of": text(None, "LAW[/CASE].METRIC"), "over": text("", "divided by"),
+    "paper": number(None, -1e18, 1e18, "the paper's figure"), "unit": text("", "that figures are shown in"),
+    "min": number(None, -1e18, 1e18, ""), "max": number(None, -1e18, 1e18, ""),
+    "near": number(None, -1e18, 1e18, ""), "within": number(0.1, 0, 10, "of near, relative"),
+    "smoke_min": number(None, -1e18, 1e18, "at a scale below 1"), "smoke_max": number(None, -1e18, 1e18, ""),
+}
+PLOT = {
+    "title": text("", ""), "x": text("", "an axis's key, or its name"), "y": text(None, "metric"),
+    "xlabel": text("", ""), "ylabel": text("", ""), "x_unit": number(1, 0, 1e18, "divides x"),
+    "y_unit": number(1, 0, 1e18, "divides y"), "logx": fields.flag(False, ""), "logy": fields.flag(False, ""),
+    "paper": listing([], "its own points: [{ label, points = [[x, y], ...] }]"),
+}
+
+
+@dataclasses.dataclass
+class Case:
+    """What is run with a law and a seed: everything resolved."""
+    name: str
+    values: dict  # what this case sets
+    spec: dict
+
+    @property
+    def duration_ns(self):
+        return load.ns(self.spec["time"]["warmup_ms"] + self.spec["time"]["measure_ms"])
+
+
+@dataclasses.dataclass
+class Experiment:
+    id: str
+    raw: dict
+    settings: dict  # of --set
+    scale: float
+
+    @property
+    def ccs(self):
+        return self.raw.get("ccs", [])
+
+
+# --- Values by dotted keys -------------------------------------------------------------
+
+def parse_value(text_value):
+    """As in TOML; what is not TOML is a text."""
+    try:
+        return tomllib.loads(f"x = {text_value}")["x"]
+    except tomllib.TOMLDecodeError:
+        return text_value
+
+
+def parse_settings(pairs):
+    result = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key:
+            raise Mistake(f"--set {pair}: expected KEY=VALUE, as in topology.hosts=9")
+        result[key.strip()] = parse_value(value)
+    return result
+
+
+def split_key(key):
+    """sysctls.net.ipv4.x names one sysctl: only the first dot counts."""
+    return key.split(".", 1) if key.startswith("sysctls.") else key.split(".")
+
+
+def assign(spec, key, value):
+    *folders, last = split_key(key)
+    at = spec
+    for depth, folder in enumerate(folders):
+        if depth == 1 and folders[0] == "load" and folder not in at and last != "kind":
+            raise Mistake(f"{key}={value}: no load {folder}; there is {', '.join(at) or 'none'}")
+        at = at.setdefault(folder, {})
+        if not isinstance(at, dict):
+            raise Mistake(f"{key}={value}: {folder} is not a table")
+    at[last] = value
+
+
+def look_up(spec, key):
+    at = spec
+    for part in split_key(key):
+        if not isinstance(at, dict) or part not in at:
+            return None
+        at = at[part]
+    return at
+
+
+# --- Checking ----------------------------------------------------------------------------
+
+def resolve_spec(raw):
+    """All of an experiment's parameters, checked, with defaults."""
+    spec = {
+        "topology": topology.resolve(raw.get("topology", {})),
+        "load": {name: load.resolve(name, fields.check(f"load.{name}", table(""), one))
+                 for name, one in raw.get("load", {}).items()},
+        "laws": {name: laws.resolve(name, fields.check(f"laws.{name}", table(""), one))
+                 for name, one in raw.get("laws", {}).items()},
+        "time": fields.fill("time", TIME, raw.get("time", {})),
+        "measure": fields.fill("measure", MEASURE, raw.get("measure", {})),
+        "sysctls": raw.get("sysctls", {}),
+    }
+    if spec["time"]["drain_ms"] >= spec["time"]["measure_ms"]:
+        raise Mistake(f"time.drain_ms={spec['time']['drain_ms']}: expected less than measure_ms={spec['time']['measure_ms']}")
+    for name in spec["measure"]["exclude"]:
+        if name not in spec["load"]:
+            raise Mistake(f"measure.exclude={name}: no such load")
+    return spec
+
+
+def axis_values(axis):
+    """[(name, {key: value})] of one axis."""
+    axis = fields.fill("vary", AXIS, axis)
+    if ("key" in axis) == bool(axis["cases"]):
+        raise Mistake("vary: expected either key and values, or cases")
+    if "key" in axis:
+        result = [(axis["name"].format(value), {axis["key"]: value}) for value in axis["values"]]
+    else:
+        result = list(axis["cases"].items())
+    for name, _ in result:
+        if "." in name:
+            raise Mistake(f"vary: case {name}: expected a name with no dot; axis.name formats a value")
+    return result
+
+
+def scaled(spec, floors, factor, keep):
+    """Multiplies what may shrink, down to its floor; keys of --set stay."""
+    for key, floor in floors.items():
+        value = look_up(spec, key)
+        if value and key not in keep and not isinstance(value, str):
+            small = max(floor, value * factor)
+            assign(spec, key, min(value, max(1, round(small)) if isinstance(value, int) else small))
+
+
+def check_file(raw):
+    fields.fill("", FIELDS, raw)
+    for kind, known in (("expect", EXPECT), ("plot", PLOT)):
+        for one in raw.get(kind, []):
+            fields.fill(kind, known, one)
+    for one in raw.get("expect", []):
+        if not {"what", "of"} <= one.keys():
+            raise Mistake("expect: what and of are needed")
+
+
+def cases(experiment):
+    """Each case, checked. Every error is raised here, before anything starts."""
+    result = []
+    axes = [axis_values(axis) for axis in experiment.raw.get("vary", [])]
+    for combination in itertools.product(*axes):
+        raw = copy.deepcopy(experiment.raw)
+        values = {key: value for _, setting in combination for key, value in setting.items()}
+        for key, value in values.items():
+            assign(raw, key, value)
+        if experiment.scale < 1:
+            scaled(raw, raw.get("scale", {}), experiment.scale, experiment.settings)
+        for key, value in experiment.settings.items():
+            if split_key(key)[0] not in ("topology", "load", "laws", "time", "measure", "sysctls"):
+                raise Mistake(f"--set {key}: expected a key of topology, load, laws, time, measure or sysctls")
+            assign(raw, key, value)
+        result.append(Case("-".join(name for name, _ in combination), values, resolve_spec(raw)))
+    return result
+
+
+def resolve_law(spec, name):
+    """The law a run uses, though the file may say nothing of it."""
+    return spec["laws"].get(name) or laws.resolve(name, {})
+
+
+# --- Files --------------------------------------------------------------------------------
+
+def ids():
+    return sorted(path.stem for path in FILES.glob("*.toml"))
+
+
+def read(name, settings=None, scale=1.0):
+    if name not in ids():
+        raise fields.unknown("experiment ", name, ids())
+    path = FILES / f"{name}.toml"
+    try:
+        raw = tomllib.loads(path.read_text(encoding="utf-8"))
+        check_file(raw)
+        return Experiment(name, raw, settings or {}, scale)
+    except tomllib.TOMLDecodeError as error:
+        raise Mistake(f"{path.name}: {error}") from None
+    except Mistake as mistake:
+        raise Mistake(f"{path.name}: {mistake}") from None

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The congestion controls and their tunables, read from where they are defined, so that
+a range is written down once."""
+
+import functools
+import re
+
+from . import Mistake, TOP, fields
+
+# Where a law comes from: ours (built here), the kernel's (a module of the lab's kernel), built in.
+SOURCES = {"swift": "ours", "timely": "ours", "gcn": "ours", "dctcp": "kernel", "bbr": "kernel",
+           "cubic": "built in", "reno": "built in"}
+OURS = {"swift": "tcp_swift", "timely": "timely", "gcn": "gcn"}
+ECN = ("dctcp", "gcn")
+
+
+def swift_sysctls():
+    """From the table of Documentation/sysctl.md: name, default, from, to."""
+    result = {}
+    for line in (TOP / "Documentation/sysctl.md").read_text(encoding="utf-8").splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if len(cells) != 5 or not re.fullmatch(r"`\w+`", cells[0]):
+            continue
+        name, default, lo, hi, doc = cells[0].strip("`"), *cells[1:]
+        if lo:
+            result[name] = fields.whole(int(default), int(lo), int(hi), doc)
+        else:
+            result[name] = fields.text(default, doc, tuple(re.findall(r"static|base_rtt_plus|base_rtt", doc)))
+    # The lab's hosts always tell their receivers' delay: without it there is no split.
+    return result | {"echo": result["echo"]._replace(default=1)}
+
+
+def header_tunables(name):
+    """From the X(name, default, minimum, maximum, "meaning") rows of kmod/core/NAME.h."""
+    source = (TOP / f"kmod/core/{name}.h").read_text(encoding="utf-8").replace("\\\n", " ")
+    rows = re.findall(r'\bX\((\w+), (\d+), (\d+), (\d+),\s*"([^"]*)"\)', source)
+    return {key: fields.whole(int(default), int(lo), int(hi), doc) for key, default, lo, hi, doc in rows}
+
+
+@functools.cache
+def tunables(law):
+    if law == "swift":
+        return swift_sysctls()
+    if law in ("timely", "gcn"):
+        return header_tunables(law)
+    if law == "dctcp":
+        return {"shift_g": fields.whole(4, 0, 10, "weight of a new mark ratio, 2^-shift_g"),
+                "alpha_on_init": fields.whole(1024, 0, 1024, "first estimate of alpha, 1/1024")}
+    return {}
+
+
+COMMON = {"initcwnd": fields.whole(0, 0, 65535, "initial window of the hosts' routes, packets; 0 = the law's own"),
+          "qdisc": fields.text("pfifo_fast", "queueing discipline of the hosts", ("pfifo_fast", "fq"))}
+
+
+def resolve(name, given):
+    """The law called `name` in an experiment: {"law": base, its given tunables, ...}."""
+    base = given.get("law", name)
+    if base not in SOURCES:
+        what = f"laws.{name}.law={base}" if "law" in given else f"cc={name}"
+        raise Mistake(f"{what}: expected one of {', '.join(SOURCES)}")
+    rest = {key: value for key, value in given.items() if key != "law"}
+    filled = fields.fill(f"laws.{name}", tunables(base) | COMMON, rest)
+    kept = {key: filled[key] for key in rest if key not in COMMON} | {key: filled[key] for key in COMMON}
+    if base == "swift":
+        kept.setdefault("echo", 1)
+    return {"law": base} | kept
+
+
+def sysctls(law):
+    """Of each host."""
+    values = {"net.ipv4.tcp_congestion_control": law["law"]}
+    if law["law"] in ECN:
+        values["net.ipv4.tcp_ecn"] = 1
+    if law["law"] == "swift":
+        # In the order of the table, but for the bounds, which must never contradict each other.
+        values |= {f"net.ipv4.tcp_swift.{key}": law[key] for key in sorted(tunables("swift").keys() & law.keys(),
+                                                                          key=lambda k: ("max" not in k, k))}
+    return values
+
+
+def module(law, folder, kernel):
+    """How to load it: "path name=value...", or None."""
+    base, given = law["law"], {k: v for k, v in law.items() if k in tunables(law["law"])}
+    if SOURCES[base] == "built in":
+        return None
+    if base == "swift":
+        return f"{folder}/tcp_swift.ko"
+    if SOURCES[base] == "ours":
+        return " ".join([f"{folder}/{base}.ko", *(f"{k}={v}" for k, v in given.items())])
+    return " ".join([f"{kernel}/net/ipv4/tcp_{base}.ko", *(f"{base}_{k}={v}" for k, v in given.items())])

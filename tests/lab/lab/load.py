@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Load: from a few numbers to flows and messages, as lines for labload. What is drawn
+at random depends on the seed and the load's name alone."""
+
+import collections
+import random
+
+from . import Mistake, TOP, fields
+from .fields import listing, number, text, whole
+
+WORKLOADS = TOP / "tests/lab/workloads"
+FLOWS_MAX = 20000
+SIZE_MAX = 1 << 30
+TIMES_MS = (0, 1_000_000)
+
+FLOW = {
+    "sndbuf": whole(0, 0, 1 << 29, "socket's send buffer, bytes; 0 = as it is"),
+    "dscp": whole(-1, -1, 63, "QoS class; -1 = as it is"),
+    "ipv6": whole(0, 0, 1, "over IPv6"),
+    "law": text("", "a law other than the run's"),
+}
+CLOSED = FLOW | {
+    "size": whole(0, 0, SIZE_MAX, "bytes a message; 0 = a stream that never ends"),
+    "resp": whole(64, 1, SIZE_MAX, "bytes that answer a message"),
+    "depth": whole(1, 1, 65536, "messages outstanding"),
+    "flows": whole(1, 1, FLOWS_MAX, "connections of each pair"),
+    "start_ms": number(0, *TIMES_MS, "when it starts"),
+    "stop_ms": number(0, *TIMES_MS, "when it stops; 0 = never"),
+    "spread_us": number(0, 0, 10_000_000, "flows start at random within this time"),
+}
+OPEN = FLOW | {
+    "load": number(0.5, 0.0001, 1.5, "payload, as a part of all hosts' line rate"),
+    "cdf": text("", "workload of tests/lab/workloads; or size"),
+    "size": whole(0, 0, SIZE_MAX, "bytes a message"),
+    "pattern": text("all", "receivers: all others, or other racks' hosts", ("all", "remote")),
+    "peers": whole(0, 0, 1023, "receivers of each host, chosen at random; 0 = all of the pattern"),
+    "flows": whole(1, 1, 100, "connections of each pair"),
+}
+KINDS = {
+    "incast": CLOSED | {
+        "receiver": whole(0, -1, 1023, "host; -1 = chosen at random"),
+        "senders": whole(0, 0, 1023, "how many hosts; 0 = all others"),
+    },
+    "pairs": CLOSED | {
+        "from": listing(None, "senders"),
+        "to": listing(None, "receivers; each sender to each"),
+    },
+    "poisson": OPEN,
+    "bursts": FLOW | {
+        "senders": whole(30, 1, 1023, "of one burst, chosen at random"),
+        "size": whole(500_000, 1, SIZE_MAX, "bytes of each, to one receiver chosen at random"),
+        "load": number(0.035, 0.0001, 1, "payload, as a part of all hosts' line rate"),
+    },
+    "join-leave": FLOW | {
+        "receiver": whole(0, 0, 1023, "host"),
+        "senders": whole(4, 1, 100, "flows, one a host"),
+        "step_ms": number(10, 0.001, 100_000, "one joins, or the oldest leaves, at each step"),
+    },
+}
+
+Flow = collections.namedtuple("Flow", "group src dst mode size start_ns stop_ns")
+
+
+def ns(ms):
+    return round(ms * 1_000_000)
+
+
+def resolve(name, given):
+    kind = fields.check(f"load.{name}.kind", fields.text(None, "", tuple(KINDS)), given.get("kind", ""))
+    rest = {k: v for k, v in given.items() if k != "kind"}
+    spec = {"kind": kind} | fields.fill(f"load.{name}", KINDS[kind], rest)
+    if kind == "poisson" and bool(spec["cdf"]) == bool(spec["size"]):
+        raise Mistake(f"load.{name}: expected either cdf or size")
+    if spec.get("cdf"):
+        read_cdf(name, spec["cdf"])
+    for key in ("from", "to"):
+        if kind == "pairs" and not all(isinstance(h, int) for h in spec.get(key) or [""]):
+            raise Mistake(f"load.{name}.{key}: expected a list of hosts")
+    return spec
+
+
+# --- Sizes ---------------------------------------------------------------------------
+
+def read_cdf(where, name):
+    """[(size, probability)] of a workload."""
+    path = WORKLOADS / f"{name}.cdf"
+    if "/" in name or not path.exists():
+        known = ", ".join(sorted(p.stem for p in WORKLOADS.glob("*.cdf")))
+        raise Mistake(f"load.{where}.cdf={name}: expected one of {known}")
+    rows = [line.split() for line in path.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
+    return [(int(size), float(probability)) for size, probability in rows]
+
+
+def mean_size(points):
+    """Bytes, of a CDF that is linear between its points."""
+    mean, last_size, last_p = 0, points[0][0], 0
+    for size, p in points:
+        mean += (p - last_p) * (size + last_size) / 2
+        last_size, last_p = size, p
+    return mean
+
+
+def cdf_points(name, spec):
+    return read_cdf(name, spec["cdf"]) if spec["cdf"] else [(spec["size"], 1.0)]
+
+
+# --- Flows ---------------------------------------------------------------------------
+
+def closed_flows(spec, group, pairs, rnd):
+    mode = "rpc" if spec["size"] else "stream"
+    result = []
+    for src, dst in pairs:
+        for _ in range(spec["flows"]):
+            start = ns(spec["start_ms"]) + round(rnd.random() * spec["spread_us"] * 1000)
+            result.append(Flow(group, src, dst, mode, spec["size"], start, ns(spec["stop_ms"])))
+    return result
+
+
+def incast(name, spec, topology, group, rnd):
+    receiver = rnd.randrange(topology.hosts) if spec["receiver"] < 0 else spec["receiver"]
+    others = [h for h in range(topology.hosts) if h != receiver]
+    if spec["senders"] > len(others):
+        raise Mistake(f"load.{name}.senders={spec['senders']}: expected at most {len(others)}, the other hosts")
+    senders = others[:spec["senders"] or None]
+    # Sender by sender in turn, so that the first flows are not all of one host.
+    once = spec | {"flows": 1}
+    return [flow for _ in range(spec["flows"])
+            for flow in closed_flows(once, group, [(h, receiver) for h in senders], rnd)]
+
+
+def pairs(_name, spec, _topology, group, rnd):
+    return closed_flows(spec, group, [(s, d) for s in spec["from"] for d in spec["to"]], rnd)
+
+
+def idle_flows(spec, topology, group, rnd):
+    result = []
+    for src in range(topology.hosts):
+        others = [dst for dst in range(topology.hosts) if dst != src and
+                  (spec["pattern"] == "all" or topology.rack[dst] != topology.rack[src])]
+        if spec["peers"] and spec["peers"] < len(others):
+            others = sorted(rnd.sample(others, spec["peers"]))
+        result += [Flow(group, src, dst, "idle", 0, 0, 0) for dst in others for _ in range(spec["flows"])]
+    return result
+
+
+def bursts(name, spec, topology, group, rnd, until_ns):
+    """One message a flow: a closed loop that is stopped when it has begun."""
+    if spec["senders"] >= topology.hosts:
+        raise Mistake(f"load.{name}.senders={spec['senders']}: expected less than the {topology.hosts} hosts")
+    rate_Bps = spec["load"] * topology.hosts * topology.spec["rate_bps"] / 8
+    every_ns = max(1, round(spec["senders"] * spec["size"] * 1e9 / rate_Bps))
+    result = []
+    for start in range(every_ns, until_ns, every_ns):
+        receiver, *senders = rnd.sample(range(topology.hosts), spec["senders"] + 1)
+        result += [Flow(group, src, receiver, "rpc", spec["size"], start, start + 1) for src in senders]
+    return result
+
+
+def join_leave(name, spec, topology, group):
+    others = [h for h in range(topology.hosts) if h != spec["receiver"]]
+    if spec["senders"] > len(others):
+        raise Mistake(f"load.{name}.senders={spec['senders']}: expected at most {len(others)}, the other hosts")
+    step, n = ns(spec["step_ms"]), spec["senders"]
+    return [Flow(group, others[i], spec["receiver"], "stream", 0, i * step, (n + i) * step) for i in range(n)]
+
+
+def phases(spec):
+    """Of a join-leave: when each phase begins, the last's end, ns."""
+    return [ns(spec["step_ms"]) * i for i in range(2 * spec["senders"])]
+
+
+def expand_one(name, spec, topology, group, rnd, until_ns):
+    if spec["kind"] == "incast":
+        return incast(name, spec, topology, group, rnd)
+    if spec["kind"] == "pairs":
+        return pairs(name, spec, topology, group, rnd)
+    if spec["kind"] == "bursts":
+        return bursts(name, spec, topology, group, rnd, until_ns)
+    if spec["kind"] == "join-leave":
+        return join_leave(name, spec, topology, group)
+    return idle_flows(spec, topology, group, rnd)
+
+
+def flow_line(flow, spec, cc):
+    words = [f"flow group={flow.group} src={flow.src} dst={flow.dst} mode={flow.mode} cc={cc}"]
+    if flow.mode == "rpc":
+        words.append(f"size={flow.size} resp={spec.get('resp', 64)} depth={spec.get('depth', 1)}")
+    words += [f"{key}={value}" for key, value in (
+        ("start_ns", flow.start_ns), ("stop_ns", flow.stop_ns), ("sndbuf", spec["sndbuf"]),
+        ("ipv6", spec["ipv6"])) if value]
+    return " ".join(words + ([f"dscp={spec['dscp']}"] if spec["dscp"] >= 0 else []))
+
+
+def poisson_line(name, spec, topology, group, seed):
+    points = cdf_points(name, spec)
+    rate_Bps = spec["load"] * topology.hosts * topology.spec["rate_bps"] / 8
+    rate_mps = round(rate_Bps / mean_size(points) * 1000)
+    cdf = ",".join(f"{size}:{round(p * 1_000_000)}" for size, p in points)
+    return f"poisson group={group} rate_mps={rate_mps} cdf={cdf} seed={seed * 1000 + group}"
+
+
+def expand(loads, topology, cc, seed, until_ns):
+    """(flows, lines for labload). Groups are numbered as the loads come."""
+    flows, lines, after = [], [], []
+    for group, (name, spec) in enumerate(loads.items()):
+        own = expand_one(name, spec, topology, group, random.Random(f"{seed}/{name}"), until_ns)
+        if not own:
+            raise Mistake(f"load.{name}: makes no flow")
+        for flow in own:
+            if not (0 <= flow.src < topology.hosts and 0 <= flow.dst < topology.hosts):
+                bad = next(h for h in (flow.src, flow.dst) if not 0 <= h < topology.hosts)
+                raise Mistake(f"load.{name}: host {bad}: expected 0 to {topology.hosts - 1}")
+        flows += own
+        lines += [flow_line(flow, spec, spec["law"] or cc) for flow in own]
+        if spec["kind"] == "poisson":
+            after.append(poisson_line(name, spec, topology, group, seed))
+    if len(flows) > FLOWS_MAX:
+        raise Mistake(f"load: {len(flows)} flows; expected at most {FLOWS_MAX}")
+    return flows, lines + after

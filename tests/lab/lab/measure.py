@@ -1,0 +1,396 @@
+# SPDX-License-Identifier: GPL-2.0
+"""From a guest's files to metrics. Rates in bits/s, times in ns, sizes in bytes, windows in
+packets; ratios are of one. What cannot be told is None.
+
+goodput_bps    what receivers' applications read, of all flows
+loss_ratio     frames dropped in the fabric or missed by a NIC, of the data frames sent
+jain           of the flows that are on all the time, by what their receivers read
+queue_bytes    of the port with the longest mean queue: mean, p99 (of time); max: of any port
+switch_bytes   max: of any switch, all its ports; as the sum of each port's own maximum an
+               upper bound, where the fabric does not tell the switch's own
+slowdown       a message's completion time over the least possible, by size
+"""
+
+import functools
+import json
+import struct
+
+from . import load
+
+WIRE_OVERHEAD_BYTES = 24  # preamble, frame check sequence, gap
+ETHERNET_BYTES = 14
+HEADERS_BYTES = 52  # IPv4, TCP, its timestamps
+FRAME_MIN_BYTES = 60
+SERIES_POINTS, SERIES_FLOWS, CDF_POINTS = 200, 50, 120
+
+
+# --- Parsing --------------------------------------------------------------------------
+
+def parse_line(line):
+    """{key: int or text}; a leading word without = is left out."""
+    result = {}
+    for word in line.split():
+        key, equals, value = word.partition("=")
+        if equals:
+            result[key] = int(value) if value.lstrip("-").isdigit() else value
+    return result
+
+
+def parse_lines(data):
+    return [parse_line(line) for line in data.decode().splitlines() if line]
+
+
+def parse_hist(text):
+    """[(low, count)] in order."""
+    pairs = (point.split(":") for point in str(text).split(",") if point)
+    return sorted((int(low), int(count)) for low, count in pairs)
+
+
+def parse_fabric(data):
+    result = {"ports": [], "hosts": [], "switches": [], "fabric": {}}
+    for line in data.decode().splitlines():
+        fields = parse_line(line)
+        if "port" in fields:
+            fields["port"] = fields["port"].split(".")[0]
+            result["ports"].append(fields)
+        elif "host" in fields:
+            result["hosts"].append(fields)
+        elif "switch" in fields:
+            result["switches"].append(fields)
+        else:
+            result["fabric"] = fields
+    return result
+
+
+# --- Statistics --------------------------------------------------------------------------
+
+def rounded(value):
+    """Six digits: what is compared between machines must not end in their last bits."""
+    if isinstance(value, float):
+        return float(f"{value:.6g}")
+    if isinstance(value, dict):
+        return {k: rounded(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [rounded(v) for v in value]
+    return value
+
+
+def jain(values):
+    squares = sum(v * v for v in values)
+    return sum(values) ** 2 / (len(values) * squares) if squares else None
+
+
+def percentile(sorted_values, percent):
+    """Nearest rank."""
+    if not sorted_values:
+        return None
+    return sorted_values[min(len(sorted_values) - 1, int(percent / 100 * len(sorted_values)))]
+
+
+def middle(low, steps=128):
+    """Of a log-linear step that begins at `low`: `steps` an octave, 1 wide below 2 * steps."""
+    width = 1 if low < 2 * steps else 1 << (low.bit_length() - steps.bit_length())
+    return low + (width - 1) // 2
+
+
+def hist_percentile(hist, percent, steps=128):
+    total = sum(count for _, count in hist)
+    seen = 0
+    for low, count in hist:
+        seen += count
+        if seen * 100 > percent * total:
+            return middle(low, steps)
+    return None
+
+
+def merge(hists):
+    result = {}
+    for hist in hists:
+        for low, count in hist:
+            result[low] = result.get(low, 0) + count
+    return sorted(result.items())
+
+
+def times(groups, kind):
+    """avg, percentiles, max, count of the groups' `rtt` or `fct`."""
+    count = sum(g[f"{kind}_count"] for g in groups)
+    if not count:
+        return None
+    hist = merge(parse_hist(g[f"{kind}_hist"]) for g in groups)
+    return {"avg": sum(g[f"{kind}_sum_ns"] for g in groups) / count, "p1": hist_percentile(hist, 1),
+            "p50": hist_percentile(hist, 50), "p99": hist_percentile(hist, 99), "p999": hist_percentile(hist, 99.9),
+            "max": max(g[f"{kind}_max_ns"] for g in groups), "count": count}
+
+
+def tail(groups, kind):
+    """[(ns, part that took longer)], thinned: what a plot of the distribution needs."""
+    hist = merge(parse_hist(g[f"{kind}_hist"]) for g in groups)
+    total, seen, points = sum(count for _, count in hist), 0, []
+    for low, count in hist:
+        points.append([middle(low), 1 - seen / total])
+        seen += count
+    step = max(1, len(points) // CDF_POINTS)
+    return points[:-5:step] + points[-5:]
+
+
+def spread(values):
+    values = sorted(values)
+    return {"p1": percentile(values, 1), "p50": percentile(values, 50), "p99": percentile(values, 99)}
+
+
+# --- Slowdown -------------------------------------------------------------------------------
+
+def wire_bytes(payload):
+    return max(payload + HEADERS_BYTES + ETHERNET_BYTES, FRAME_MIN_BYTES) + WIRE_OVERHEAD_BYTES
+
+
+def ideal_ns(size, path, mtu):
+    """The least time from a message's first bit sent to its last received, alone in the fabric:
+    `path` = [(rate_bps, ns)] a link, each switch storing a frame before it forwards it.
+
+    The message is n - 1 full frames and a last one of the rest. With t_i a full frame's time on
+    link i, the k-th full frame has left link i at
+
+        t_1 + .. + t_i + (k - 1) max(t_1, .., t_i)
+
+    because the slowest link so far spaces the frames. The last frame starts on a link when it
+    is there and the one before it has left. Propagation and latency are added: they delay all
+    frames alike."""
+    mss = mtu - HEADERS_BYTES
+    full, rest = divmod(size - 1, mss)  # full frames; rest + 1 bytes in the last
+    before_sum = before_max = last = 0.0
+    for rate_bps, _ in path:
+        t_full = wire_bytes(mss) * 8e9 / rate_bps
+        before_sum += t_full
+        before_max = max(before_max, t_full)
+        free = before_sum + (full - 1) * before_max if full else 0.0
+        last = max(last, free) + wire_bytes(rest + 1) * 8e9 / rate_bps
+    return last + sum(ns for _, ns in path)
+
+
+def size_group(size, mss, bdp):
+    return "A" if size < mss else "B" if size < bdp else "C" if size < 8 * bdp else "D"
+
+
+def alone_ns(run, flow, size):
+    """The least time of a message, and of its answer if it is a request."""
+    mtu = run.case.spec["topology"]["mtu"]
+    there = cached_ideal_ns(size, run.topology.path(flow.src, flow.dst), mtu)
+    if flow.mode != "rpc":
+        return there
+    resp = list(run.case.spec["load"].values())[flow.group].get("resp", 64)
+    return there + cached_ideal_ns(resp, run.topology.path(flow.dst, flow.src), mtu)
+
+
+cached_ideal_ns = functools.lru_cache(maxsize=200_000)(ideal_ns)
+
+
+def slowdown(messages, flows, run):
+    """By group of sizes (A < packet <= B < BDP <= C < 8 BDP <= D) and of all: p50, p99, count. And how many
+    were not done by the window's end: these are left out, so time.drain_ms has to be long enough for few.
+    Counts messages that began in the window, but for its last drain_ms."""
+    spec = run.case.spec
+    mtu, bdp = spec["topology"]["mtu"], spec["measure"]["bdp_bytes"]
+    excluded = {i for i, name in enumerate(spec["load"]) if name in spec["measure"]["exclude"]}
+    start, end = window(run)
+    last = end - load.ns(spec["time"]["drain_ms"])
+    found, unfinished = {}, 0
+    for number, size, began, done, _ in struct.iter_unpack("=IIQQQ", messages):
+        flow = flows[number]
+        if flow.group in excluded or not start <= began < last:
+            continue
+        if not done or done > end:
+            unfinished += 1
+            continue
+        value = (done - began) / alone_ns(run, flow, size)
+        found.setdefault(size_group(size, mtu - HEADERS_BYTES, bdp), []).append(value)
+        found.setdefault("all", []).append(value)
+    result = {}
+    for group, values in sorted(found.items()):
+        values.sort()
+        result[group] = {"p50": percentile(values, 50), "p99": percentile(values, 99), "count": len(values)}
+    return result or None, unfinished
+
+
+# --- Queues and losses ------------------------------------------------------------------------
+
+def switch_ports(fabric, run):
+    tors = {f"s{n}" for n in run.topology.tors}
+    return [p for p in fabric["ports"] if p["port"].startswith("s") and
+            (run.case.spec["measure"]["ports"] == "all" or p["port"] in tors)]
+
+
+def queues(ports):
+    longest = max(ports, key=lambda p: (p["qmean_bytes"], p["qmax_bytes"]))
+    return {"max": max(p["qmax_bytes"] for p in ports), "mean": longest["qmean_bytes"],
+            "p99": hist_percentile(parse_hist(longest["hist"]), 99, 8) or 0,
+            "port": f"{longest['port']} to {longest['to']}"}
+
+
+def switch_max(fabric, ports):
+    told = [s["used_max_bytes"] for s in fabric["switches"] if "used_max_bytes" in s]
+    if told:
+        return max(told)
+    sums = {}
+    for port in ports:
+        sums[port["port"]] = sums.get(port["port"], 0) + port["qmax_bytes"]
+    return max(sums.values())
+
+
+def total(rows, *keys):
+    return sum(row.get(key, 0) for row in rows for key in keys)
+
+
+def losses(fabric):
+    """Frames that were sent and never came: in all."""
+    return total(fabric["ports"], "drops", "lost") + total(fabric["hosts"], "rx_missed", "rx_crc_errors")
+
+
+def loss_ratio(fabric, counters):
+    sent = counters.get("TCPOrigDataSent", 0) + counters.get("RetransSegs", 0)
+    return losses(fabric) / sent if sent else None
+
+
+# --- Over time ----------------------------------------------------------------------------------
+
+def window(run):
+    return load.ns(run.case.spec["time"]["warmup_ms"]), run.case.duration_ns
+
+
+class Samples:
+    """Records of labload's `samples`, by flow."""
+
+    def __init__(self, data):
+        self.times, self.rx, self.fcwnd, self.ecwnd = [], {}, [], []
+        last = None
+        for time_ns, flow, cwnd, received, fcwnd, ecwnd in struct.iter_unpack("=QIIQII", data):
+            if time_ns != last:
+                self.times.append(time_ns)
+                last = time_ns
+            self.rx.setdefault(flow, []).append(received)
+            self.fcwnd.append((fcwnd or cwnd) / 65536)
+            self.ecwnd.append(ecwnd / 65536)
+
+    def index(self, time_ns):
+        """The last sample that is not after."""
+        return max((i for i, t in enumerate(self.times) if t <= time_ns), default=0)
+
+    def rate_bps(self, flow, start_ns, stop_ns):
+        a, b = self.index(start_ns), self.index(stop_ns)
+        if b <= a:
+            return 0.0
+        return (self.rx[flow][b] - self.rx[flow][a]) * 8e9 / (self.times[b] - self.times[a])
+
+    def series(self, flows):
+        """Rates over time of the whole and of some flows, for a plot."""
+        step = max(1, len(self.times) // SERIES_POINTS)
+        at = list(range(0, len(self.times), step))
+        chosen = [n for n in sorted(self.rx)][::max(1, len(flows) // SERIES_FLOWS)][:SERIES_FLOWS]
+
+        def rates(rx):
+            return [round((rx[b] - rx[a]) * 8e9 / (self.times[b] - self.times[a])) for a, b in zip(at, at[1:])]
+
+        sums = [sum(column) for column in zip(*self.rx.values())]
+        return {"time_ms": [self.times[i] / 1e6 for i in at[1:]], "total_bps": rates(sums),
+                "flows": {str(n): rates(self.rx[n]) for n in chosen}}
+
+
+def active(flow, start_ns, stop_ns):
+    return flow.start_ns <= start_ns and (not flow.stop_ns or flow.stop_ns >= stop_ns)
+
+
+def phase_fairness(samples, run):
+    """Jain's index in the second half of each phase of two flows or more, of a join-leave."""
+    for spec in run.case.spec["load"].values():
+        if spec["kind"] != "join-leave":
+            continue
+        step = load.ns(spec["step_ms"])
+        found = []
+        for begin in load.phases(spec):
+            half, end = begin + step // 2, begin + step
+            rates = [samples.rate_bps(n, half, end) for n, f in enumerate(run.flows) if active(f, begin, end)]
+            if len(rates) > 1 and end <= run.case.duration_ns:
+                found.append(jain(rates))
+        return {"min": min(found), "all": found} if found else None
+    return None
+
+
+def rates_at_marks(samples, run):
+    """The mean rate of the flows that are on from then to the end, in 5 ms (or less) before each mark."""
+    result = {}
+    on = [n for n, f in enumerate(run.flows) if not f.stop_ns or f.stop_ns >= run.case.duration_ns]
+    for mark in run.case.spec["time"]["marks_ms"] if on else []:
+        at = load.ns(mark)
+        width = min(5_000_000, at)
+        result[f"at_{mark:g}ms".replace(".", "_")] = sum(samples.rate_bps(n, at - width, at) for n in on) / len(on)
+    return result or None
+
+
+# --- All of it ------------------------------------------------------------------------------------
+
+def breakdown(flows):
+    """What the law itself told at the end of the window: delays and windows over flows."""
+    told = [f for f in flows if f["fcwnd_q16"]]
+    if not told:
+        return None
+    return {"fabric_ns": spread([f["fabric_ns"] for f in told]),
+            "endpoint_ns": spread([f["endpoint_ns"] for f in told]),
+            "target_ns": spread([f["target_ns"] for f in told]),
+            "endpoint_limited": sum(f["ecwnd_q16"] < f["fcwnd_q16"] for f in told) / len(told)}
+
+
+def group_metrics(rows, groups, seconds, run):
+    result = {}
+    for number, name in enumerate(run.case.spec["load"]):
+        own = [g for g in groups if g["group"] == number]
+        result[name] = {"goodput_bps": sum(r["rx_bytes"] for r in rows if r["group"] == number) * 8 / seconds,
+                        "rtt_ns": times(own, "rtt"), "fct_ns": times(own, "fct")}
+    return result
+
+
+def metrics(files, run):
+    """One run's figures."""
+    rows, groups = parse_lines(files["flows"]), parse_lines(files["groups"])
+    fabric, start = parse_fabric(files["fabric"]), parse_fabric(files["fabric_start"])
+    counters, counters_start = json.loads(files["counters"]), json.loads(files["counters_start"])
+    begin, end = window(run)
+    seconds = (end - begin) / 1e9
+    ports = switch_ports(fabric, run)
+    steady = [r["rx_bytes"] for r, f in zip(rows, run.flows) if f.mode != "idle" and active(f, begin, end)]
+    slow, unfinished = slowdown(files["messages"], run.flows, run)
+    result = {
+        "n": len(rows),
+        "goodput_bps": sum(r["rx_bytes"] for r in rows) * 8 / seconds,
+        "goodput_host_bps": sum(r["rx_bytes"] for r in rows) * 8 / seconds / run.topology.hosts,
+        "rtt_ns": times(groups, "rtt"),
+        "loss_ratio": loss_ratio(fabric, counters),
+        "start_loss_ratio": loss_ratio(start, counters_start),
+        "jain": jain(steady) if len(steady) > 1 else None,
+        "share_ratio": min(steady) / max(steady) if len(steady) > 1 and max(steady) else None,
+        "fct_ns": times(groups, "fct"),
+        "slowdown": slow,
+        "unfinished": unfinished,
+        "queue_bytes": queues(ports),
+        "switch_bytes": {"max": switch_max(fabric, ports)},
+        "law": breakdown(rows),
+        "groups": group_metrics(rows, groups, seconds, run),
+        "counters": {"retrans": total(rows, "retrans"), "rtos": total(rows, "rtos"),
+                     "messages": total(rows, "messages"), "drops": total(fabric["ports"], "drops"),
+                     "start_drops": total(start["ports"], "drops"), "marks": total(fabric["ports"], "marks"),
+                     "rx_missed": total(fabric["hosts"], "rx_missed"), "events": fabric["fabric"]["events"],
+                     "hops": fabric["fabric"]["hops"], "idle_flows": sum(not r["rx_bytes"] for r in rows)},
+        "plot": {"rtt_tail": tail(groups, "rtt")},
+    }
+    if len(steady) > 3:
+        result["plot"]["flow_bps"] = [round(v * 8 / seconds) for v in thinned(sorted(steady))]
+    if files["samples"]:
+        samples = Samples(files["samples"])
+        result["windows"] = {"fcwnd": spread(samples.fcwnd), "ecwnd": spread(samples.ecwnd)}
+        result["phases"] = phase_fairness(samples, run)
+        result["flow_rate_bps"] = rates_at_marks(samples, run)
+        result["plot"]["series"] = samples.series(run.flows)
+    return rounded({k: v for k, v in result.items() if v is not None})
+
+
+def thinned(values):
+    return values[::max(1, len(values) // SERIES_POINTS)]

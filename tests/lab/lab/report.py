@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The HTML report: a page without scripts or network, plots inlined as SVG, readable on
+light and dark. The paper's own points come from the experiment's file."""
+
+import io
+import pathlib
+
+import jinja2
+import matplotlib
+
+matplotlib.use("svg")
+import matplotlib.pyplot as plt  # noqa: E402 (the backend comes first)
+from matplotlib import ticker  # noqa: E402
+
+from . import text  # noqa: E402
+
+TEMPLATE = pathlib.Path(__file__).with_name("report.html.j2")
+GREY = "#868686"  # as far from white as from black
+COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6bb1", "#999933"]
+STYLE = {"font.size": 9, "svg.fonttype": "none", "svg.hashsalt": "lab", "axes.spines.top": False,
+         "axes.spines.right": False, "lines.linewidth": 1.8,
+         **{key: GREY for key in ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color",
+                                  "grid.color", "legend.labelcolor")}}
+
+
+def svg(figure):
+    out = io.StringIO()
+    figure.savefig(out, format="svg", bbox_inches="tight", transparent=True, metadata={"Date": None})
+    plt.close(figure)
+    return out.getvalue()[out.getvalue().index("<svg"):]
+
+
+def colours(result):
+    """Of each law, the same in all plots."""
+    return dict(zip(result["parameters"]["ccs"], COLOURS * 10))
+
+
+def axes_of(title="", **settings):
+    figure, axes = plt.subplots(figsize=(5.2, 3.2))
+    axes.set(title=title, **settings)
+    axes.grid(alpha=0.3)
+    return figure, axes
+
+
+def finish(figure, axes, from_zero=False):
+    """Linear y from zero if asked; log axes with plain numbers where they span little."""
+    if from_zero:
+        axes.set_ylim(0, 1.1 * axes.dataLim.ymax if axes.dataLim.ymax > 0 else 1)
+    for axis in (axes.xaxis, axes.yaxis):
+        low, high = axis.get_view_interval()
+        if axis.get_scale() == "log" and high < 300 * low:
+            axis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
+            axis.set_major_formatter("{x:g}")
+            axis.set_minor_formatter(ticker.NullFormatter())
+    if 1 < len(axes.get_legend_handles_labels()[1]) <= 12:
+        axes.legend(frameon=False, fontsize=8)
+    return svg(figure)
+
+
+def median(row, metric):
+    value = row["metrics"].get(metric)
+    return value["median"] if value else None
+
+
+def x_of(plot, row, result):
+    """An axis' value in this row's case, or another metric of it."""
+    values = result["parameters"]["cases"][row["case"]]["values"]
+    return values.get(plot["x"], median(row, plot["x"]))
+
+
+def plot_asked(plot, result):
+    """Metric against axis, a line a law; the paper's points as crosses."""
+    figure, axes = axes_of(xlabel=plot.get("xlabel", plot["x"]), ylabel=plot.get("ylabel", plot["y"]))
+    x_unit, y_unit = plot.get("x_unit", 1), plot.get("y_unit", 1)
+    for cc, colour in colours(result).items():
+        points = [(x_of(plot, row, result), row["metrics"].get(plot["y"])) for row in result["summary"] if row["cc"] == cc]
+        points = [(x / x_unit, y) for x, y in points if isinstance(x, (int, float)) and y]
+        if not points:
+            continue
+        axes.plot([x for x, _ in points], [y["median"] / y_unit for _, y in points], "o-", color=colour, label=cc, markersize=4)
+        axes.vlines([x for x, _ in points], [y["min"] / y_unit for _, y in points], [y["max"] / y_unit for _, y in points],
+                    color=colour, alpha=0.5)
+    for i, series in enumerate(plot.get("paper", [])):
+        axes.plot(*zip(*series["points"]), "x", color=GREY if i == 0 else COLOURS[(5 - i) % 8], label=f"paper: {series['label']}")
+    axes.set(xscale="log" if plot.get("logx") else "linear", yscale="log" if plot.get("logy") else "linear")
+    return finish(figure, axes, not plot.get("logy"))
+
+
+def plot_trade(result):
+    figure, axes = axes_of(xlabel="p99 RTT, us", ylabel="goodput, Gb/s", xscale="log")
+    labels = set()
+    for row in result["summary"]:
+        rtt, goodput = median(row, "rtt_ns.p99"), median(row, "goodput_bps")
+        if rtt and goodput:
+            axes.plot(rtt / 1e3, goodput / 1e9, "o", markersize=7, color=colours(result)[row["cc"]],
+                      label=row["cc"] if row["cc"] not in labels and len(result["summary"]) > 6 else None)
+            labels.add(row["cc"])
+            if len(result["summary"]) <= 6:
+                axes.annotate(text.label(row), (rtt / 1e3, goodput / 1e9), textcoords="offset points", xytext=(6, 5), fontsize=8)
+    return finish(figure, axes, True)
+
+
+def first_runs(result):
+    """Of each law and case the first seed's."""
+    seen = {}
+    for run in result["runs"]:
+        seen.setdefault((run["cc"], run["case"]), run)
+    return list(seen.values())
+
+
+def plot_tail(result):
+    figure, axes = axes_of(xlabel="round trip, us", ylabel="part that took longer", xscale="log", yscale="log")
+    runs = first_runs(result)
+    for i, run in enumerate(runs):
+        points = [(x / 1e3, y) for x, y in run["plot"]["rtt_tail"] if x and y > 0]
+        if points:
+            colour = colours(result)[run["cc"]] if len(result["parameters"]["cases"]) == 1 else COLOURS[i % 8]
+            axes.plot(*zip(*points), color=colour, label=text.label(run))
+    return finish(figure, axes)
+
+
+def plot_series(run, result):
+    """Rates of the flows over time."""
+    series = run["plot"]["series"]
+    figure, axes = axes_of(xlabel="ms", ylabel="Gb/s")
+    few = len(series["flows"]) <= 8
+    for i, (flow, rates) in enumerate(series["flows"].items()):
+        axes.plot(series["time_ms"], [r / 1e9 for r in rates], linewidth=1.4 if few else 0.6, alpha=1 if few else 0.5,
+                  color=COLOURS[i % 8], label=f"flow {flow}" if few else None)
+    return finish(figure, axes, True)
+
+
+def plot_shares(result):
+    """Rates of the flows, sorted."""
+    figure, axes = axes_of(xlabel="rate of a flow over the mean", ylabel="part of the flows below")
+    for i, run in enumerate(first_runs(result)):
+        rates = run["plot"].get("flow_bps")
+        if rates and sum(rates):
+            mean = sum(rates) / len(rates)
+            axes.plot([r / mean for r in rates], [(k + 1) / len(rates) for k in range(len(rates))],
+                      color=COLOURS[i % 8], label=text.label(run))
+    axes.set_xlim(left=0)
+    return finish(figure, axes)
+
+
+def plots(result):
+    """[(caption, svg)]"""
+    found = [(plot.get("title") or plot["y"], plot_asked(plot, result)) for plot in result["plots"]]
+    if any("rtt_ns.p99" in row["metrics"] for row in result["summary"]):
+        found += [("throughput against tail RTT", plot_trade(result)), ("round trips", plot_tail(result))]
+    if any(run["plot"].get("flow_bps") for run in result["runs"]):
+        found.append(("shares of the flows", plot_shares(result)))
+    found += [(f"rates over time: {text.label(run)}", plot_series(run, result))
+              for run in first_runs(result)[:6] if "series" in run["plot"]]
+    return found
+
+
+def render(results):
+    plt.rcParams.update(STYLE)
+    template = jinja2.Environment(autoescape=True, trim_blocks=True).from_string(TEMPLATE.read_text(encoding="utf-8"))
+    return template.render(results=results, plots=plots, columns=text.columns_of, cell=text.cell, label=text.label,
+                           figure=text.figure, limit=text.limit, parameters_line=text.parameters_line,
+                           complaints=text.complaints)

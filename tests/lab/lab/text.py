@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What the terminal shows: a table of the main figures, then paper against ours."""
+
+COLUMNS = [  # heading, metric, divisor, digits
+    ("goodput Gb/s", "goodput_bps", 1e9, 2), ("RTT us avg", "rtt_ns.avg", 1e3, 1), ("p50", "rtt_ns.p50", 1e3, 1),
+    ("p99", "rtt_ns.p99", 1e3, 1), ("p99.9", "rtt_ns.p999", 1e3, 1), ("loss %", "loss_ratio", 0.01, 4),
+    ("Jain", "jain", 1, 4), ("slowdown p50", "slowdown.all.p50", 1, 2), ("p99", "slowdown.all.p99", 1, 2),
+    ("queue KB mean", "queue_bytes.mean", 1e3, 1), ("max", "queue_bytes.max", 1e3, 0),
+]
+UNITS = {"Gb/s": 1e9, "Mb/s": 1e6, "us": 1e3, "ms": 1e6, "KB": 1e3, "MB": 1e6, "%": 0.01}
+
+
+def cell(value, divisor, digits):
+    if value is None:
+        return "-"
+    shown = f"{value['median'] / divisor:.{digits}f}"
+    if value["min"] != value["max"]:
+        shown += f" ({value['min'] / divisor:.{digits}f}..{value['max'] / divisor:.{digits}f})"
+    return shown
+
+
+def columns_of(summary):
+    """Those that any row has."""
+    return [c for c in COLUMNS if any(c[1] in row["metrics"] for row in summary)]
+
+
+def layout(rows):
+    """Columns of texts, the first to the left."""
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    return "\n".join("  ".join(text.ljust(w) if i == 0 else text.rjust(w)
+                               for i, (text, w) in enumerate(zip(row, widths))).rstrip() for row in rows)
+
+
+def label(row):
+    return "/".join(filter(None, (row["cc"], row["case"])))
+
+
+def table(result):
+    columns = columns_of(result["summary"])
+    rows = [["", *(c[0] for c in columns)]]
+    rows += [[label(row), *(cell(row["metrics"].get(c[1]), c[2], c[3]) for c in columns)] for row in result["summary"]]
+    return layout(rows)
+
+
+def figure(value, unit):
+    if value is None:
+        return "-"
+    return f"{value / UNITS.get(unit, 1):.5g}" + (f" {unit}" if unit else "")
+
+
+def limit(one):
+    low, high = (None if one[k] is None else figure(one[k], one["unit"]) for k in ("min", "max"))
+    if low and high:
+        return f"{low} to {high}"
+    return f">= {low}" if low else f"<= {high}" if high else "-"
+
+
+def expectations(result):
+    rows = [["", "paper", "ours", "limit", "verdict"]]
+    rows += [[one["what"], figure(one["paper"], one["unit"]), figure(one["ours"], one["unit"]), limit(one),
+              one["verdict"]] for one in result["expectations"]]
+    return layout(rows)
+
+
+def parameters_line(result):
+    p = result["parameters"]
+    given = " ".join(f"{k}={v}" for k, v in p["set"].items())
+    return f"{p['seeds']} seed{'s' * (p['seeds'] > 1)}, scale {p['scale']:g}" + (f", {given}" if given else "")
+
+
+def complaints(result):
+    """One line each run whose checks failed."""
+    return [f"{label(run)} seed {run['seed']}: {check['check']}: {check['detail']}"
+            for run in result["runs"] for check in run["checks"] if not check["ok"]]
+
+
+def experiment(result):
+    parts = [f"{result['experiment']}: {result['title']} ({result['source']})",
+             f"{parameters_line(result)}; {result['kernel']}", "", table(result)]
+    if result["expectations"]:
+        parts += ["", expectations(result)]
+    return "\n".join(parts) + "\n"
+
+
+def comparison(name, found):
+    parts = [f"{name}: " + ("same parameters" if not found["parameters"] else "other parameters:")]
+    parts += [f"  {line}" for line in found["parameters"]]
+    parts += [f"  only in one: {one}" for one in found["only"]]
+    if found["moved"]:
+        rows = [["", "before", "after", "change", ""]]
+        rows += [[f"  {label(m)}.{m['metric']}", f"{m['before']:.6g}", f"{m['after']:.6g}", f"{m['change']:+.1%}",
+                  "beyond the spread of seeds" if m["beyond_spread"] else ""] for m in found["moved"]]
+        parts.append(layout(rows))
+    else:
+        parts.append("  nothing moved")
+    return "\n".join(parts)

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Topologies: from a few numbers to hosts, switches and links, and the way between two
+hosts. Rates in bits/s, times in ns, sizes in bytes."""
+
+import collections
+import dataclasses
+import functools
+
+from . import Mistake, fields
+from .fields import text, whole
+
+RATE = (1_000_000, 1_600_000_000_000)
+PROP = (0, 1_000_000_000)
+HOSTS_MAX, SWITCHES_MAX, LINKS_MAX = 1024, 1024, 8192
+
+HOST = {
+    "txq_pkts": whole(None, 64, 65536, "NIC's TX queue"),
+    "ring_pkts": whole(None, 1, 1 << 20, "NIC's RX ring"),
+    "rx_pkt_ns": whole(None, 0, 1_000_000, "host's service time a packet"),
+    "rx_kb_ns": whole(None, 0, 1_000_000, "host's service time per 1024 bytes"),
+    "rx_stage": text(None, "where packets wait for the host", ("ring", "stack")),
+    "stamps": whole(None, 0, 1, "hardware stamps"),
+    "phc": whole(None, 0, 1, "a PTP clock"),
+    "phc_offset_ns": whole(None, -(1 << 61), 1 << 61, "of the PTP clock"),
+    "phc_drift_ppb": whole(None, -1_000_000, 1_000_000, "of the PTP clock"),
+}
+SWITCH = {
+    "buffer_bytes": whole(8 << 20, 16384, (1 << 32) - 1, "a port's buffer, or with shared = 1 the switch's"),
+    "shared": whole(0, 0, 1, "one buffer for all ports, by dynamic thresholds"),
+    "alpha_milli": whole(None, 1, 1_000_000, "of the dynamic thresholds, 1/1000"),
+    "ecn_bytes": whole(0, 0, (1 << 32) - 1, "queue above which packets are marked; 0 = none are"),
+    "latency_ns": whole(0, 0, 1_000_000, "from the last bit in to the first bit out"),
+    "spray": whole(0, 0, 1, "spray packets over equal paths, instead of ECMP by flow"),
+    "weights": text(None, "W0,...,W7 of the classes; 0 = strict priority"),
+}
+COMMON = {
+    "kind": text("star", "shape", ("star", "dumbbell", "leafspine", "fattree")),
+    "mtu": whole(4096, 1280, 9216, "of all hosts"),
+    "rate_bps": whole(50_000_000_000, *RATE, "of the hosts' links"),
+    "prop_ns": whole(1000, *PROP, "propagation on the hosts' links"),
+    "switch": fields.table("all switches"),
+    "host": fields.table("all hosts"),
+    "receiver": fields.table("host 0, on top of host"),
+}
+KINDS = {
+    "star": {
+        "hosts": whole(3, 2, HOSTS_MAX, "around one switch"),
+        "receiver_rate_bps": whole(0, 0, RATE[1], "of host 0's link; 0 = rate_bps"),
+    },
+    "dumbbell": {
+        "left": whole(2, 1, HOSTS_MAX, "hosts 0 to left - 1"),
+        "right": whole(2, 1, HOSTS_MAX, "the rest"),
+        "switches": whole(2, 2, 64, "in a row between them"),
+        "core_rate_bps": whole(0, 0, RATE[1], "of the links between switches; 0 = rate_bps"),
+        "core_prop_ns": whole(1000, *PROP, "propagation on the links between switches"),
+    },
+    "leafspine": {
+        "tors": whole(2, 1, 256, "racks; host N is in rack N / hosts_per_tor"),
+        "hosts_per_tor": whole(2, 1, HOSTS_MAX, "hosts a rack"),
+        "spines": whole(1, 1, 256, "each linked to each rack"),
+        "core_rate_bps": whole(0, 0, RATE[1], "of the links to the spines; 0 = rate_bps"),
+        "core_prop_ns": whole(1000, *PROP, "propagation on the links to the spines"),
+    },
+    "fattree": {
+        "k": whole(4, 2, 16, "ports a switch: k^3/4 hosts; even"),
+        "core_prop_ns": whole(1000, *PROP, "propagation on the links between switches"),
+    },
+}
+
+Link = collections.namedtuple("Link", "a b rate_bps prop_ns")
+
+
+@dataclasses.dataclass
+class Topology:
+    """Hosts are 0, 1, ..; switches too. `rack` has each host's switch."""
+    spec: dict
+    hosts: int
+    switches: int = 0
+    links: list = dataclasses.field(default_factory=list)
+    rack: list = dataclasses.field(default_factory=list)
+    tors: list = dataclasses.field(default_factory=list)
+    host_links: dict = dataclasses.field(default_factory=dict)
+
+    def add_host_link(self, host, switch, rate_bps):
+        self.host_links[host] = Link(f"h{host}", f"s{switch}", rate_bps, self.spec["prop_ns"])
+        self.links.append(self.host_links[host])
+        self.rack.append(switch)
+
+    def add_core_link(self, a, b):
+        rate = self.spec.get("core_rate_bps") or self.spec["rate_bps"]
+        self.links.append(Link(f"s{a}", f"s{b}", rate, self.spec["core_prop_ns"]))
+
+    @functools.cached_property
+    def neighbours(self):
+        result = collections.defaultdict(list)
+        for link in self.links:
+            if link.a[0] == "s":
+                result[int(link.a[1:])].append((int(link.b[1:]), link))
+                result[int(link.b[1:])].append((int(link.a[1:]), link))
+        return result
+
+    @functools.lru_cache(maxsize=None)
+    def core_path(self, a, b):
+        """Links of one shortest way between two switches; all of these are alike here."""
+        back, queue = {a: None}, collections.deque([a])
+        while queue and b not in back:
+            at = queue.popleft()
+            for to, link in self.neighbours[at]:
+                if to not in back:
+                    back[to] = (at, link)
+                    queue.append(to)
+        path = []
+        while back[b]:
+            path.insert(0, back[b][1])
+            b = back[b][0]
+        return tuple(path)
+
+    def path(self, src, dst):
+        """[(rate_bps, ns until the last bit is ready to go on)], a link each."""
+        latency = self.spec["switch"]["latency_ns"]
+        links = [self.host_links[src], *self.core_path(self.rack[src], self.rack[dst]), self.host_links[dst]]
+        # Whatever enters a switch waits for its latency: all links but the last end in one.
+        return tuple((link.rate_bps, max(link.prop_ns, 1) + (latency if i < len(links) - 1 else 0))
+                     for i, link in enumerate(links))
+
+    __hash__ = object.__hash__
+
+    # What the guest is told.
+
+    def host_args(self, host, seed):
+        args = {"mtu": self.spec["mtu"]} | self.spec["host"] | (self.spec["receiver"] if host == 0 else {})
+        return " ".join(f"{k}={v}" for k, v in (args | {"seed": seed}).items())
+
+    def switch_lines(self, seed):
+        args = " ".join(f"{k}={v}" for k, v in self.spec["switch"].items() if v != "")
+        return [f"id={i} {args} seed={seed}" for i in range(self.switches)]
+
+    def link_lines(self):
+        return [f"a={link.a} b={link.b} rate_bps={link.rate_bps} prop_ns={link.prop_ns}" for link in self.links]
+
+
+def build_star(spec):
+    t = Topology(spec, spec["hosts"], 1, tors=[0])
+    for host in range(t.hosts):
+        t.add_host_link(host, 0, host == 0 and spec["receiver_rate_bps"] or spec["rate_bps"])
+    return t
+
+
+def build_dumbbell(spec):
+    t = Topology(spec, spec["left"] + spec["right"], spec["switches"], tors=list(range(spec["switches"])))
+    for host in range(t.hosts):
+        t.add_host_link(host, 0 if host < spec["left"] else spec["switches"] - 1, spec["rate_bps"])
+    for switch in range(spec["switches"] - 1):
+        t.add_core_link(switch, switch + 1)
+    return t
+
+
+def build_leafspine(spec):
+    """Switches: the racks', then the spines."""
+    tors = spec["tors"]
+    t = Topology(spec, tors * spec["hosts_per_tor"], tors + spec["spines"], tors=list(range(tors)))
+    for host in range(t.hosts):
+        t.add_host_link(host, host // spec["hosts_per_tor"], spec["rate_bps"])
+    for tor in range(tors):
+        for spine in range(spec["spines"]):
+            t.add_core_link(tor, tors + spine)
+    return t
+
+
+def build_fattree(spec):
+    """Al-Fares et al., SIGCOMM 2008: k pods of k/2 edge and k/2 aggregation switches, (k/2)^2 core
+    switches. Switches: the edges pod by pod, the aggregations, the core."""
+    k, half = spec["k"], spec["k"] // 2
+    if k % 2:
+        raise Mistake(f"topology.k={k}: expected an even number")
+    edges = k * half
+    t = Topology(spec, edges * half, 2 * edges + half * half, tors=list(range(edges)))
+    for host in range(t.hosts):
+        t.add_host_link(host, host // half, spec["rate_bps"])
+    for pod in range(k):
+        for i in range(half):
+            for j in range(half):
+                t.add_core_link(pod * half + i, edges + pod * half + j)
+                t.add_core_link(edges + pod * half + i, 2 * edges + i * half + j)
+    return t
+
+
+def resolve(given):
+    """A [topology] table, checked and filled."""
+    kind = fields.check("topology.kind", COMMON["kind"], given.get("kind", "star"))
+    spec = fields.fill("topology", COMMON | KINDS[kind], given)
+    for part, known in (("switch", SWITCH), ("host", HOST), ("receiver", HOST)):
+        spec[part] = fields.fill(f"topology.{part}", known, spec[part])
+    return spec
+
+
+def build(spec):
+    t = {"star": build_star, "dumbbell": build_dumbbell, "leafspine": build_leafspine,
+         "fattree": build_fattree}[spec["kind"]](spec)
+    for what, number, limit in (("hosts", t.hosts, HOSTS_MAX), ("switches", t.switches, SWITCHES_MAX),
+                                ("links", len(t.links), LINKS_MAX)):
+        if number > limit:
+            raise Mistake(f"topology: {number} {what}; expected at most {limit}")
+    return t
