@@ -144,13 +144,24 @@ class Host:
                 return i
         return len(frames)
 
+    def departs(self, one):
+        """Sends a frame; its stamp of hardware (a process's own clock goes on as it reads it)."""
+        hwtstamp(self.tx, SIOCSHWTSTAMP, tx=1, rx=1)
+        stamping(self.tx, TX_HARDWARE | RAW_HARDWARE)
+        self.send(one)
+        stamp = stamps_of(self.tx.recvmsg(65536, 512, socket.MSG_ERRQUEUE | socket.MSG_DONTWAIT)[1])[1]
+        stamping(self.tx, 0)
+        return stamp
+
     def received(self):
         result = []
         while True:
             try:
                 data, ancillary, _, _ = self.rx.recvmsg(65536, 256)
-            except BlockingIOError:
-                return result
+            except OSError as error:
+                if error.errno != errno.ENETDOWN:  # said once
+                    return result
+                continue
             result.append(Received(data, stamps_of(ancillary)))
 
     def ethtool(self, option):

@@ -229,14 +229,14 @@ static int fab_control_link(char *line)
 	err = err ?: fab_parse_end("b", b_text, &b);
 	if (err)
 		return err;
-	if (started)
-		return -EBUSY;
-	if (n_links == FAB_LINKS_MAX)
-		return -ENOSPC;
 	if ((a.host && a.host == b.host) || (a.sw && a.sw == b.sw)) {
 		pr_err("b=%s: a link has two ends\n", b_text);
 		return -EINVAL;
 	}
+	if (started)
+		return -EBUSY;
+	if (n_links == FAB_LINKS_MAX)
+		return -ENOSPC;
 	pa = fab_end_port(&a);
 	pb = fab_end_port(&b);
 	if (!pa || !pb)
@@ -489,15 +489,13 @@ static void fab_show_end(struct seq_file *m, const struct fab_port *port)
 		seq_printf(m, "s%u", port->sw->id);
 }
 
-static void fab_show_port(struct seq_file *m, struct fab_port *port)
+static void fab_show_port(struct seq_file *m, struct fab_port *port, u64 now_ns)
 {
 	const struct fab_port_stats *stats = &port->stats;
-	u64 now_ns, time_ns;
 	const char *comma = "";
+	u64 time_ns;
 	int i;
 
-	spin_lock_bh(&fab.lock);
-	now_ns = ktime_get_ns();
 	fab_port_account(port, now_ns);
 	time_ns = now_ns - stats->since_ns;
 	seq_puts(m, "port=");
@@ -520,36 +518,35 @@ static void fab_show_port(struct seq_file *m, struct fab_port *port)
 		}
 	}
 	seq_putc(m, '\n');
-	spin_unlock_bh(&fab.lock);
 }
 
 static void fab_show_host(struct seq_file *m, const struct fab_host *host)
 {
-	spin_lock_bh(&fab.lock);
 	seq_printf(m, "host=%llu tx_pkts=%llu tx_bytes=%llu tso_pkts=%llu rx_pkts=%llu",
 		   host->config.id, host->tx_pkts, host->tx_bytes, host->tso_pkts, host->rx_pkts);
 	seq_printf(m, " rx_bytes=%llu rx_missed=%llu rx_crc_errors=%llu ring_max_pkts=%u",
 		   host->rx_bytes, host->rx_missed, host->rx_crc_errors, host->ring_max_pkts);
 	seq_printf(m, " service_ns=%llu\n", host->service_ns);
-	spin_unlock_bh(&fab.lock);
 }
 
 static void fab_show_switch(struct seq_file *m, const struct fab_switch *sw)
 {
-	spin_lock_bh(&fab.lock);
 	seq_printf(m, "switch=%u used_bytes=%u ttl_expired=%llu no_route=%llu\n", sw->id,
 		   sw->used_bytes, sw->ttl_expired, sw->no_route);
-	spin_unlock_bh(&fab.lock);
 }
 
+/* All of one instant. */
 static int fab_stats_show(struct seq_file *m, void *v)
 {
+	u64 now_ns;
 	u32 i;
 
 	mutex_lock(&control_lock);
+	spin_lock_bh(&fab.lock);
+	now_ns = ktime_get_ns();
 	for (i = 0; i < n_links; i++) {
-		fab_show_port(m, links[i].port[0]);
-		fab_show_port(m, links[i].port[1]);
+		fab_show_port(m, links[i].port[0], now_ns);
+		fab_show_port(m, links[i].port[1], now_ns);
 	}
 	for (i = 0; i < FAB_SWITCHES_MAX; i++)
 		if (switches[i])
@@ -557,9 +554,8 @@ static int fab_stats_show(struct seq_file *m, void *v)
 	for (i = 0; i < LABFAB_HOSTS_MAX; i++)
 		if (hosts[i])
 			fab_show_host(m, hosts[i]);
-	spin_lock_bh(&fab.lock);
 	seq_printf(m, "fabric events=%llu hops=%llu in_flight=%llu time_ns=%llu\n", fab.events,
-		   fab.hops, fab.in_flight, ktime_get_ns());
+		   fab.hops, fab.in_flight, now_ns);
 	spin_unlock_bh(&fab.lock);
 	mutex_unlock(&control_lock);
 	return 0;

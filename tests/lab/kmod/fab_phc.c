@@ -93,11 +93,13 @@ static int fab_phc_settime64(struct ptp_clock_info *info, const struct timespec6
 int fab_phc_init(struct fab_host *host)
 {
 	struct fab_phc *phc = &host->phc;
+	ktime_t now = ktime_get();
 
 	spin_lock_init(&phc->lock);
 	phc->drift_ppb = host->config.phc_drift_ppb;
-	fab_phc_set_locked(phc, ktime_get_real_ns() + host->config.phc_offset_ns,
-			   fab_phc_now_ps());
+	/* Of one reading of the clock: a second one would be later. */
+	fab_phc_set_locked(phc, ktime_to_ns(ktime_mono_to_real(now)) + host->config.phc_offset_ns,
+			   ktime_to_ns(now) * FAB_PS_PER_NS);
 	if (!host->config.phc)
 		return 0;
 	phc->info = (struct ptp_clock_info){

@@ -168,6 +168,12 @@ static void fab_to_wire(struct fab_port *port, struct sk_buff *skb)
 	fab_wire_put(port, skb);
 }
 
+static void fab_lose(struct fab_port *port, struct sk_buff *skb)
+{
+	port->stats.lost++;
+	fab_drop(skb);
+}
+
 static void fab_start(struct fab_port *port, struct sk_buff *skb, u64 now_ps)
 {
 	bool gone = port->down || fab_chance(port, port->loss_ppm);
@@ -178,12 +184,10 @@ static void fab_start(struct fab_port *port, struct sk_buff *skb, u64 now_ps)
 		fab_cb(skb)->lost = gone;
 		port->sending = skb;
 	}
-	if (gone)
-		port->stats.lost++;
-	else
+	if (!gone)
 		fab_to_wire(port, skb);
-	if (gone && !port->sending)
-		fab_drop(skb);
+	else if (!port->host)
+		fab_lose(port, skb);
 	if (port->sending || port->backlog_pkts)
 		fab_schedule(&port->tx, port->free_ps);
 }
@@ -197,7 +201,7 @@ static void fab_tx_event(struct fab_event *event, u64 now_ps)
 		port->sending = NULL;
 		fab_nic_tx_done(port->host, skb);
 		if (fab_cb(skb)->lost)
-			fab_drop(skb);
+			fab_lose(port, skb);
 	}
 	skb = fab_dequeue(port, now_ps);
 	if (skb)

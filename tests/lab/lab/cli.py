@@ -157,8 +157,10 @@ class Progress:
             print(line, file=self.log, flush=True)
 
     def finished(self, run, how):
-        self.done += 1
-        self.say(f"{self.done}/{self.count} {run.name}: {how}")
+        with self.lock:
+            self.done += 1
+            done = self.done
+        self.say(f"{done}/{self.count} {run.name}: {how}")
 
 
 # --- Running ----------------------------------------------------------------------------------

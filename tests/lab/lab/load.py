@@ -33,7 +33,7 @@ OPEN = FLOW | {
     "cdf": text("", "workload of tests/lab/workloads; or size"),
     "size": whole(0, 0, SIZE_MAX, "bytes a message"),
     "pattern": text("all", "receivers: all others, or other racks' hosts", ("all", "remote")),
-    "peers": whole(0, 0, 1023, "receivers of each host, chosen at random; 0 = all of the pattern"),
+    "peers": whole(0, 0, 1023, "receivers of each host, chosen at random, all as often; 0 = all of the pattern"),
     "flows": whole(1, 1, 100, "connections of each pair"),
 }
 KINDS = {
@@ -132,15 +132,58 @@ def pairs(_name, spec, _topology, group, rnd):
     return closed_flows(spec, group, [(s, d) for s in spec["from"] for d in spec["to"]], rnd)
 
 
-def idle_flows(spec, topology, group, rnd):
-    result = []
-    for src in range(topology.hosts):
-        others = [dst for dst in range(topology.hosts) if dst != src and
-                  (spec["pattern"] == "all" or topology.rack[dst] != topology.rack[src])]
-        if spec["peers"] and spec["peers"] < len(others):
-            others = sorted(rnd.sample(others, spec["peers"]))
-        result += [Flow(group, src, dst, "idle", 0, 0, 0) for dst in others for _ in range(spec["flows"])]
-    return result
+def give(src, left, sender_of, rnd):
+    """A receiver for `src`, breadth first: one that is free, or whose sender takes another, and so on.
+    `sender_of`: {receiver: sender} so far."""
+    came_from, queue = {}, collections.deque([src])
+    while queue:
+        at = queue.popleft()
+        options = sorted(left[at])
+        for dst in rnd.sample(options, min(16, len(options))) + options:
+            if dst in came_from:
+                continue
+            came_from[dst] = at
+            if dst in sender_of:
+                queue.append(sender_of[dst])
+                continue
+            while dst is not None:  # all on the way take the receiver they came to
+                at = came_from[dst]
+                before = next((d for d, s in sender_of.items() if s == at), None)
+                sender_of[dst] = at
+                if before is not None:
+                    del sender_of[before]
+                dst = before
+            return True
+    return False
+
+
+def choose_peers(allowed, count, rnd):
+    """`count` receivers for each host of those that are `allowed` ({host: set}), such that each host is
+    chosen as often: one permutation after another. So that load is even, as if all talked to all."""
+    left = {src: set(dsts) for src, dsts in allowed.items()}
+    chosen = {src: [] for src in allowed}
+    for _ in range(count):
+        sender_of = {}
+        for src in allowed:
+            if not give(src, left, sender_of, rnd):
+                raise Mistake(f"peers={count}: no choice is even; expected 0 for all")
+        for dst, src in sender_of.items():
+            left[src].remove(dst)
+            chosen[src].append(dst)
+    return {src: sorted(dsts) for src, dsts in chosen.items()}
+
+
+def idle_flows(name, spec, topology, group, rnd):
+    hosts = range(topology.hosts)
+    allowed = {src: {dst for dst in hosts if dst != src and
+                     (spec["pattern"] == "all" or topology.rack[dst] != topology.rack[src])} for src in hosts}
+    fewest = min(map(len, allowed.values()))
+    if spec["peers"] > fewest:
+        raise Mistake(f"load.{name}.peers={spec['peers']}: expected at most {fewest}, the other hosts")
+    chosen = choose_peers(allowed, spec["peers"], rnd) if 0 < spec["peers"] < fewest else \
+        {src: sorted(dsts) for src, dsts in allowed.items()}
+    return [Flow(group, src, dst, "idle", 0, 0, 0) for src in hosts for dst in chosen[src]
+            for _ in range(spec["flows"])]
 
 
 def bursts(name, spec, topology, group, rnd, until_ns):
@@ -178,7 +221,7 @@ def expand_one(name, spec, topology, group, rnd, until_ns):
         return bursts(name, spec, topology, group, rnd, until_ns)
     if spec["kind"] == "join-leave":
         return join_leave(name, spec, topology, group)
-    return idle_flows(spec, topology, group, rnd)
+    return idle_flows(name, spec, topology, group, rnd)
 
 
 def flow_line(flow, spec, cc):

@@ -8,7 +8,8 @@ jain           of the flows that are on all the time, by what their receivers re
 queue_bytes    of the port with the longest mean queue: mean, p99 (of time); max: of any port
 switch_bytes   max: of any switch, all its ports; as the sum of each port's own maximum an
                upper bound, where the fabric does not tell the switch's own
-slowdown       a message's completion time over the least possible, by size
+slowdown       a message's completion time over the least possible, by size; of loads that do not
+               wait for their own messages
 """
 
 import functools
@@ -21,6 +22,7 @@ WIRE_OVERHEAD_BYTES = 24  # preamble, frame check sequence, gap
 ETHERNET_BYTES = 14
 HEADERS_BYTES = 52  # IPv4, TCP, its timestamps
 FRAME_MIN_BYTES = 60
+OPEN_LOADS = ("poisson", "bursts")
 SERIES_POINTS, SERIES_FLOWS, CDF_POINTS = 200, 50, 120
 
 
@@ -191,7 +193,8 @@ def slowdown(messages, flows, run):
     Counts messages that began in the window, but for its last drain_ms."""
     spec = run.case.spec
     mtu, bdp = spec["topology"]["mtu"], spec["measure"]["bdp_bytes"]
-    excluded = {i for i, name in enumerate(spec["load"]) if name in spec["measure"]["exclude"]}
+    excluded = {i for i, (name, one) in enumerate(spec["load"].items())
+                if name in spec["measure"]["exclude"] or one["kind"] not in OPEN_LOADS}
     start, end = window(run)
     last = end - load.ns(spec["time"]["drain_ms"])
     found, unfinished = {}, 0
