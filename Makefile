@@ -5,8 +5,9 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 KERNELS ?= 6.1 6.12
+MINUTES ?= 20
 
-.PHONY: help all kmod tools demo check bench lint clean setup-build setup-guests setup-report setup-bench setup-lint
+.PHONY: help all kmod tools demo check lab lab-kernel stress bench lint clean setup-build setup-guests setup-report setup-bench setup-lint
 
 help: ## show this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -26,8 +27,19 @@ tools: setup-build ## swiftctl
 demo: setup-guests setup-report kmod-6.12 tools out/build/wire.bpf.o ## Swift beside cubic, dctcp and bbr on a congested link, in a guest
 	@scripts/demo
 
-check: setup-guests kmod tools out/build/wire.bpf.o out/build/tunables.txt ## all tests; the last line counts them
+check: setup-guests lab-kernel kmod tools out/build/wire.bpf.o out/build/tunables.txt ## all tests; the last line counts them
 	@tests/check --jobs 2
+
+lab: lab-kernel setup-report ## the papers' experiments, whole (hours; resumable); scripts/lab runs one
+	@scripts/lab run all --jobs 2 --json out/lab/all.json --html out/lab/all.html
+
+lab-kernel:
+	@scripts/setup build lab
+	@tests/lab/kernel/build >/dev/null
+
+stress: ## the module in a kernel that finds mistakes, under faults: MINUTES=20
+	@scripts/setup build lab
+	@tests/lab/stress --minutes $(MINUTES)
 
 bench: setup-guests setup-bench kmod-6.12 out/build/wire.bpf.o ## what an ACK costs
 	@tests/bench/run

@@ -14,7 +14,7 @@ import time
 import fabric_net as fn
 from fabric_net import Net, Stats, frame
 
-FRAMES, BYTES = 4000, 16 << 20
+FRAMES, BYTES = 12000, 32 << 20
 RATE = 100 * 10**9
 
 

@@ -20,6 +20,7 @@ import heapq
 import json
 import os
 import random
+import resource
 import select
 import socket
 import struct
@@ -40,6 +41,7 @@ OURS = ("tcp_swift", "timely", "gcn", "labload")
 FABRIC, LOAD = "/sys/kernel/debug/labfab/", "/sys/kernel/debug/labload/"
 SWIFT = "/proc/sys/net/ipv4/tcp_swift/"
 TRACING = "/sys/kernel/debug/tracing/"
+SLABS = ("net_namespace", "TCP", "TCPv6", "request_sock_TCP", "request_sock_TCPv6", "tw_sock_TCP", "tw_sock_TCPv6")
 JUNK = ("", "-1", "-2147483649", "4294967295", "4294967296", "99999999999999999999", "abc", "0x10", "1 2", "1\n2", "\0",
         "static", "base_rtt", "base_rtt_plus", "base_rtt_plus ", "base_rtt_plusx", "9" * 5000, " ")
 
@@ -216,7 +218,7 @@ class Conn:
             lambda: option(socket.SOL_TCP, TCP_CONGESTION, rng.choice(LAWS).encode()),
             lambda: option(socket.SOL_TCP, TCP_CONGESTION, rng.choice(LAWS).encode()),
             lambda: option(socket.SOL_TCP, TCP_CONGESTION, rng.choice((b"swift-reno", b"", b"x" * 15, b"none"))),
-            lambda: option(socket.SOL_SOCKET, SO_MAX_PACING_RATE, rng.choice((1000, 10**6, 0xFFFFFFFF))),
+            lambda: option(socket.SOL_SOCKET, SO_MAX_PACING_RATE, rng.choice((1000, 10**6, -1))),
             lambda: option(socket.SOL_TCP, socket.TCP_WINDOW_CLAMP, rng.choice((0, 1500, 65535, 1 << 20))),
             lambda: option(socket.SOL_TCP, socket.TCP_MAXSEG, rng.choice((88, 536, 1400, 8900))),
             lambda: option(socket.SOL_TCP, socket.TCP_CORK, rng.randrange(2)),
@@ -261,7 +263,7 @@ class Conn:
 
 class Listener:
     def __init__(self, stress, host, family, port):
-        self.stress, self.host = stress, host
+        self.stress, self.host, self.where = stress, host, (host, family, port)
         self.sock = stress.socket(host, family)
         self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         rng = stress.rng
@@ -285,8 +287,14 @@ class Listener:
         for _ in range(64):
             try:
                 sock, _ = self.sock.accept()
-            except OSError:
+            except BlockingIOError:
                 break
+            except OSError as error:
+                if error.errno == errno.EINVAL:  # SOCK_DESTROY was here
+                    self.end()
+                    self.stress.at(1e6, lambda: self.stress.listen_on(*self.where))
+                    return
+                continue
             sock.setblocking(False)
             self.stress.count["accepted"] += 1
             if rng.random() < 0.1:
@@ -317,8 +325,8 @@ class Stress:
         self.life_ns = plan["life_ns"]
         self.home = this_ns()
         self.ns = {h: os.open(f"/run/netns/h{h}", os.O_RDONLY) for h in self.hosts}
+        self.pace = 1
         self.quiet = threading.Event()  # the second thread is to end
-        self.listeners = []
 
     def complain(self, text):
         print(f"stress: {text}", flush=True)
@@ -332,18 +340,22 @@ class Stress:
         """Until the loop is over, at random."""
         def again():
             run()
-            self.at(self.rng.expovariate(1 / mean_ns), again)
+            self.at(self.rng.expovariate(1 / mean_ns) * self.pace, again)
         self.at(self.rng.expovariate(1 / mean_ns), again)
 
     def loop(self, for_ns):
-        end_ns = now_ns() + for_ns
+        end_ns, rounds = now_ns() + for_ns, 0
         while (now := now_ns()) < end_ns:
             while self.queue and self.queue[0][0] <= now:
                 heapq.heappop(self.queue)[2]()
             until = min(self.queue[0][0] if self.queue else end_ns, end_ns)
-            for fd, events in self.epoll.poll(max(until - now_ns(), 0) / 1e9, 256):
+            found = self.epoll.poll(max(until - now_ns(), 0) / 1e9, 256)
+            for fd, events in found:
                 if fd in self.conns:
                     self.conns[fd].ready(events)
+            rounds = rounds + 1 if now_ns() == now else 0
+            if rounds > 100000:  # work takes no virtual time: this would never end
+                raise RuntimeError(f"nothing moves: {[(fd, events, self.conns.get(fd)) for fd, events in found[:5]]}")
 
     def socket(self, host, family):
         enter(self.ns[host])
@@ -366,8 +378,11 @@ class Stress:
         for host in self.hosts:
             for port, family in ((7000, socket.AF_INET), (7001, socket.AF_INET6), (7002, socket.AF_INET6),
                                  (7003, socket.AF_INET)):
-                with contextlib.suppress(OSError):
-                    self.listeners.append(Listener(self, host, family, port))
+                self.listen_on(host, family, port)
+
+    def listen_on(self, *where):
+        with contextlib.suppress(OSError):
+            Listener(self, *where)
 
     # --- What happens, now and again
 
@@ -583,7 +598,7 @@ class Stress:
                 rng.choice(menu)(rng)
                 enter(self.home)
                 self.count["meddled"] += 1
-                time.sleep(rng.expovariate(1 / self.plan["meddle_s"]))
+                time.sleep(rng.expovariate(1 / self.plan["meddle_s"]) * self.pace)
         except Exception as error:  # noqa: BLE001 (any is a mistake of this program)
             self.complain(f"meddling: {error!r}")
 
@@ -714,15 +729,33 @@ class Stress:
         while not ready():
             if time.monotonic() > end:
                 self.complain(f"{what}: not after {seconds} s")
+                self.look()
                 return False
             time.sleep(0.1 if time.monotonic() < end - seconds + 5 else 10)
         return True
 
-    def each_host(self, path, value):
-        for fd in self.ns.values():
+    def look(self):
+        """What might be in the way, for the console."""
+        print(read("/proc/modules"), read("/proc/mounts"), os.listdir("/proc/self/fd"), flush=True)
+        print([(name, self.slab(name)) for name in SLABS], flush=True)
+        home = this_ns()
+        for host, fd in self.ns.items():
+            with contextlib.suppress(OSError):
+                enter(fd)
+                print(f"h{host}", read("/proc/thread-self/net/sockstat"), flush=True)
+                subprocess.run(("ss", "-tanoie"), check=False)
+        enter(home)
+        os.close(home)
+
+    def each_host(self, path, values):
+        """Written, one for all or one each; what was there."""
+        before = []
+        for host, fd in self.ns.items():
             enter(fd)
-            write(path, value)
+            before.append(read(path).strip())
+            write(path, values if isinstance(values, str) else values[host])
         enter(self.home)
+        return before
 
     def close_all(self):
         self.queue.clear()
@@ -767,57 +800,50 @@ class Stress:
                 self.loopback_flows(rng, (law,))
             enter(self.home)
 
-    def failing(self, what, run, numbers):
-        """`run` with the nth of its allocations failing, n of `numbers`; whatever it leaves, it leaves whole."""
-        for n in numbers:
-            if not write("/proc/thread-self/fail-nth", n):
-                return
-            try:
-                run()
-            except OSError:
-                pass
-            met = int(read("/proc/thread-self/fail-nth").strip() or 0) == 0
-            write("/proc/thread-self/fail-nth", 0)
-            self.count["failed allocations"] += met
-            if not met and numbers is not self.plan["fail_few"]:
-                return
-        if what:
-            self.count[what] += 1
+    def failing(self, rng, run, stride):
+        """`run`, with the nth of its allocations failing, until it has less than n; whatever it leaves must be whole."""
+        fd, n, met = os.open("/proc/thread-self/fail-nth", os.O_RDWR), 0, True
+        try:
+            while met:
+                n += rng.randrange(1, 2 * stride)
+                os.pwrite(fd, str(n).encode(), 0)
+                try:
+                    run()
+                except (OSError, MemoryError):
+                    pass
+                met = int(os.pread(fd, 16, 0).strip(b"\n\0") or 0) == 0
+                os.pwrite(fd, b"0", 0)
+                self.count["failed allocations"] += met
+        finally:
+            os.close(fd)
 
     def fail_allocations(self):
+        """Of what the modules do with no packet at hand."""
         for name in ("failslab", "fail_page_alloc"):
             write(f"/sys/kernel/debug/{name}/verbose", 0)
             write(f"/sys/kernel/debug/{name}/ignore-gfp-wait", "N")
-        if not os.path.exists("/proc/thread-self/fail-nth"):
+        rng = random.Random(self.plan["seed"] + 3)
+        name = self.plan["fail_module"]
+        if not self.settle(f"rmmod {name}", lambda: not remove(name), 300):
             return
-        few = self.plan["fail_few"]
-        for name in self.plan["fail_modules"]:
-            if not self.settle(f"rmmod {name}", lambda name=name: not remove(name), 300):
-                return
+        file, loaded = os.open(self.plan["modules"][name], os.O_RDONLY), []
 
-            def reload(name=name):
-                if not insert(self.plan["modules"][name]):
-                    write("/proc/thread-self/fail-nth", 0)
-                    remove(name)
-            self.failing("insmods that failed", reload, range(1, 3000))
-            if insert(self.plan["modules"][name]):
-                self.complain(f"insmod {name}: failed after failed allocations")
+        def load():
+            if libc.syscall(SYS_FINIT_MODULE, file, b"", 0) == 0:
+                loaded.append(name)
+                remove(name)
+        self.failing(rng, load, 10)
+        os.close(file)
+        if not loaded or insert(self.plan["modules"][name]):
+            self.complain(f"insmod {name}: failed after failed allocations")
+
         enter(self.ns[self.hosts[0]])
         for name, values in (("echo", (0, 1)), ("ai_milli", (500, 1000)), ("target_policy", ("static", "base_rtt")), ("dscp", (1, 2))):
-            def change(name=name, values=values):
-                write(SWIFT + name, values[0])
-                write(SWIFT + name, values[1])
-            self.failing(None, change, range(1, 100))
-        self.failing(None, lambda: read("/proc/thread-self/net/tcp_swift"), range(1, 20))
+            self.failing(rng, lambda name=name, values=values: (write(SWIFT + name, values[0]), write(SWIFT + name, values[1])), 2)
+        self.failing(rng, lambda: read("/proc/thread-self/net/tcp_swift"), 2)
         enter(self.home)
-
-        def namespace():
-            try:
-                unshare()
-            finally:
-                write("/proc/thread-self/fail-nth", 0)
-                enter(self.home)
-        self.failing("namespaces that failed", namespace, few)
+        self.failing(rng, unshare, 60)
+        enter(self.home)
 
     def leaks(self):
         if not os.path.exists("/sys/kernel/debug/kmemleak"):
@@ -846,8 +872,8 @@ class Stress:
         if not namespaces_first:
             self.settle("rmmod labfab", lambda: not remove("labfab"), 600)
         for host, fd in self.ns.items():
-            libc.umount(f"/run/netns/h{host}".encode())
             os.close(fd)
+            libc.umount(f"/run/netns/h{host}".encode())
         self.settle("namespaces", lambda: not self.slab("net_namespace"), 600)
         if namespaces_first:
             nics = sum(os.path.exists(f"/sys/class/net/{name}/device") or name.startswith(("eth", "dev"))
@@ -859,7 +885,7 @@ class Stress:
             self.settle(f"rmmod {name}", lambda name=name: remove(name) in (0, errno.ENOENT), 600)
         if module_refs():
             self.complain(f"modules are left: {module_refs()}")
-        for name in ("TCP", "TCPv6", "request_sock_TCP", "request_sock_TCPv6", "tw_sock_TCP", "tw_sock_TCPv6"):
+        for name in SLABS[1:]:
             self.settle(f"slab {name}", lambda name=name: not self.slab(name), 300)
         self.leaks()
 
@@ -868,9 +894,12 @@ class Stress:
     def play(self):
         plan, began = self.plan, now_ns()
         say = lambda what: print(f"stress: {(now_ns() - began) / 1e9:.3f} s: {what}: {dict(self.count)}", flush=True)
+        defaults = self.each_host("/proc/sys/net/ipv4/tcp_congestion_control", "cubic")
         if plan["idle_storm"]:
             self.storm()
-        self.fail_allocations()
+        if os.path.exists("/proc/thread-self/fail-nth"):
+            self.fail_allocations()
+        self.each_host("/proc/sys/net/ipv4/tcp_congestion_control", defaults)
         say("begins")
         self.listen()
         self.kernel_load(("swift", "swift", "cubic", "dctcp", "timely", "gcn"))
@@ -884,17 +913,15 @@ class Stress:
         self.every(plan["sysctl_ns"], self.new_sysctl)
         if plan["fault_ns"]:
             self.every(plan["fault_ns"], self.new_fault)
-        self.every(20e6, self.memory)
-        self.every(20e6, self.dump)
-        self.every(50e6, self.read_stats)
-        self.every(20e6, self.junk_lines)
-        self.every(30e6, self.trace)
-        self.every(30e6, self.unload)
+        often = plan["heavy_ns"] / 30
+        for what in (self.memory, self.dump, self.dump, self.read_stats, self.junk_lines, self.trace, self.unload):
+            self.every(often, what)
         meddler = threading.Thread(target=self.meddle, daemon=True)
         meddler.start()
         self.loop(plan["heavy_ns"])
         say("heavy")
         write(LOAD + "control", "stop")
+        self.pace = plan["light_ns"] / plan["heavy_ns"]  # as much again, but with time for timeouts
         self.loop(plan["light_ns"])
         say("light")
         self.quiet.set()
@@ -926,6 +953,7 @@ class Stress:
 
 def main(plan, report):
     write("/proc/sys/kernel/printk", "5")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (65536, 65536))
     with open(plan, encoding="utf-8") as file:
         plan = json.load(file)
     result = Stress(plan).play()
