@@ -73,14 +73,32 @@ static void swift_apply(struct sock *sk, struct swift_sock *ss, bool new_round)
 	u32 pkts = swift_snd_cwnd_pkts(&ss->dither, cwnd_q16, new_round);
 
 	tcp_snd_cwnd_set(tp, min(pkts, tp->snd_cwnd_clamp));
-	/*
-	 * TCP settles the gap after a packet when it sends it. A window that is a packet again
-	 * (line 30: no pacing delay) does not sit out what is left of a gap of 1000 RTTs.
-	 */
-	if (cwnd_q16 >= SWIFT_Q16_ONE && tp->tcp_wstamp_ns > tp->tcp_clock_cache &&
-	    READ_ONCE(sk->sk_max_pacing_rate) == ~0UL)
-		tp->tcp_wstamp_ns = tp->tcp_clock_cache;
 	swift_set_pacing(sk, cwnd_q16, tp->mss_cache);
+}
+
+/*
+ * Lines 29 to 32: the ACK's window says when the next packet leaves, a pacing delay after
+ * the one that was acknowledged. TCP settled that when it sent that one, by the window of
+ * then; a flow at 0.01 packet would act on its news 100 RTTs late. Settle it anew. A timer
+ * that is cancelled while it waits leaves us its reference to the socket, and takes it back.
+ */
+static void swift_respace(struct sock *sk, const struct swift_sock *ss, u32 rtt_ns)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	u64 gap_ns;
+
+	if (!rtt_ns || tcp_packets_in_flight(tp) || READ_ONCE(sk->sk_max_pacing_rate) != ~0UL)
+		return;
+	rtt_ns = min_t(u32, rtt_ns, READ_ONCE(swift_net(sock_net(sk))->max_rtt_ns));
+	gap_ns = swift_pacing_delay_ns(swift_cwnd_q16(&ss->law), rtt_ns);
+	if (!gap_ns) {
+		tp->tcp_wstamp_ns = min(tp->tcp_wstamp_ns, tp->tcp_clock_cache);
+		return;
+	}
+	tp->tcp_wstamp_ns = tp->tcp_clock_cache - rtt_ns + gap_ns;
+	if (hrtimer_try_to_cancel(&tp->pacing_timer) == 1)
+		hrtimer_start(&tp->pacing_timer, ns_to_ktime(tp->tcp_wstamp_ns),
+			      HRTIMER_MODE_ABS_PINNED_SOFT);
 }
 
 /* --- The WAN guard ------------------------------------------------------------------ */
@@ -283,6 +301,7 @@ static void swift_cong_control(struct sock *sk, u32 ack, int flag, const struct 
 	/* An ACK that tcp_probe did not see must not inherit these. */
 	ss->has_local = 0;
 	ss->has_echo = 0;
+	swift_respace(sk, ss, in.rtt_ns);
 	swift_apply(sk, ss, swift_new_round(tcp_sk(sk), ss));
 }
 
