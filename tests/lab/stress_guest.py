@@ -723,6 +723,15 @@ class Stress:
         enter(self.home)
         return total
 
+    def count_swift(self):
+        """What the module did, so that it shows if it did nothing."""
+        for fd in self.ns.values():
+            enter(fd)
+            for line in read("/proc/thread-self/net/tcp_swift").splitlines():
+                name, value = line.split()
+                self.count["swift " + name] += int(value)
+        enter(self.home)
+
     def settle(self, what, ready, seconds=3000):
         """Virtual ones, of which most cost nothing."""
         end = time.monotonic() + seconds
@@ -938,6 +947,7 @@ class Stress:
         self.close_all()
         pin.close()
         self.settle("flows", lambda: not self.gauges())
+        self.count_swift()
         say("closed")
 
         if plan["busy_storm"]:
