@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
 /*
- * What tcp_swift shows to user space: the sock_diag record and the sample
- * record. Fixed width, no holes, the same for C, C++ and BPF. (The TCP option's
- * layout, which two hosts share, is in core/option.h.)
+ * What tcp_swift shows to user space, and takes from it: the sock_diag record, the
+ * sample record, the generic netlink family of the NIC clocks. Fixed width, no holes,
+ * the same for C, C++ and BPF. (The TCP option's layout, which two hosts share, is in
+ * core/option.h.)
  */
 #ifndef _UAPI_TCP_SWIFT_H
 #define _UAPI_TCP_SWIFT_H
@@ -64,6 +65,45 @@ struct tcp_swift_sample {
 	__u8 remote_source;
 	__u8 decision; /* enum tcp_swift_decision */
 	__u32 pad;
+};
+
+/*
+ * NIC clocks, over generic netlink. A NIC stamps packets in its own clock; user space
+ * reads that clock beside the host's and tells the module the line between the two:
+ *
+ *	host_ns = HOST_NS + (nic_ns - NIC_NS) * RATIO_Q32 / 2^32
+ *
+ * host_ns is CLOCK_MONOTONIC. Each set is whole, and replaces the one before. While one
+ * sender's line is valid, others get EBUSY; a sender whose socket closes leaves its line
+ * to expire, and its place at once.
+ */
+#define TCP_SWIFT_GENL_NAME "tcp_swift"
+#define TCP_SWIFT_GENL_VERSION 1
+
+enum tcp_swift_cmd {
+	TCP_SWIFT_CMD_UNSPEC,
+	TCP_SWIFT_CMD_CLOCK_SET, /* CAP_NET_ADMIN: IFINDEX to VALID_MS, all of them */
+	TCP_SWIFT_CMD_CLOCK_DEL, /* CAP_NET_ADMIN: IFINDEX; by the sender that set it */
+	TCP_SWIFT_CMD_CLOCK_GET, /* anyone: IFINDEX, or a dump of this namespace's devices */
+	__TCP_SWIFT_CMD_MAX
+};
+
+enum tcp_swift_attr {
+	TCP_SWIFT_A_UNSPEC,
+	TCP_SWIFT_A_PAD,
+	TCP_SWIFT_A_IFINDEX, /* u32: of the NIC itself, in the sender's namespace */
+	TCP_SWIFT_A_NIC_NS, /* u64: the NIC's clock, 0 .. 2^63 - 1 */
+	TCP_SWIFT_A_HOST_NS, /* u64: CLOCK_MONOTONIC at that moment; not in the future */
+	TCP_SWIFT_A_RATIO_Q32, /* u64: host ns per NIC ns, 2^32 +- 1 % */
+	TCP_SWIFT_A_ERROR_NS, /* u32: bound of a conversion's error, 0 .. 1e6 */
+	TCP_SWIFT_A_VALID_MS, /* u32: from now, 1 .. 60000; in a reply what is left, 0 = stale */
+	/* In replies alone. */
+	TCP_SWIFT_A_OWNER, /* u32: netlink port of who set it; 0 = that one is gone */
+	TCP_SWIFT_A_USED, /* u64: stamps converted */
+	TCP_SWIFT_A_STALE, /* u64: stamps not used: the line was no longer valid */
+	TCP_SWIFT_A_FUTURE, /* u64: they would have been in the future */
+	TCP_SWIFT_A_OLD, /* u64: they would have been from before what they answer */
+	__TCP_SWIFT_A_MAX
 };
 
 #ifdef __cplusplus
