@@ -40,7 +40,7 @@
  *    stands in, and the filter is not fed.
  * D6 The ceiling of the window that is not the bottleneck (footnote 3, no figure
  *    given) is SWIFT_CEILING times the other: it is back in charge after
- *    log2(SWIFT_CEILING) = 4 RTTs of full decreases.
+ *    log2(SWIFT_CEILING) = 5 RTTs of full decreases.
  * D7 Target policies other than static (swift_params.h) are not the paper's.
  * D8 A loss found by SACK cuts once an RTT for as long as new losses are found,
  *    not only at the entry of a recovery (3.6: "when a packet is detected as lost").
@@ -51,7 +51,7 @@
 #include "fixed.h"
 #include "swift_params.h"
 
-#define SWIFT_CEILING 16
+#define SWIFT_CEILING 32
 
 /*
  * Hops that the target honours. A path through a datacenter has 1 to 7 routers;

@@ -733,14 +733,18 @@ class Stress:
         enter(self.home)
 
     def settle(self, what, ready, seconds=3000):
-        """Virtual ones, of which most cost nothing."""
+        """Virtual ones, of which those without load cost nothing: a flow that paces at 0.001 packet takes its time."""
         end = time.monotonic() + seconds
         while not ready():
             if time.monotonic() > end:
                 self.complain(f"{what}: not after {seconds} s")
                 self.look()
                 return False
-            time.sleep(0.1 if time.monotonic() < end - seconds + 5 else 10)
+            if time.monotonic() < end - seconds + 1:
+                time.sleep(0.1)
+            else:
+                write(LOAD + "control", "stop")
+                time.sleep(10)
         return True
 
     def look(self):

@@ -252,7 +252,7 @@ inline Reading on_ack(State &s, const Params &p, const swift_sample &in, const D
 	      below(s.endpoint_delay, p.t.endpoint_target_ns, kEwmaTolerance,
 		    taken.endpoint_below_target, r.endpoint_tie));
 
-	double ceiling = 16 * cwnd(s); /* D6, footnote 3 */
+	double ceiling = 32 * cwnd(s); /* D6, footnote 3 */
 	s.fabric.cwnd = std::min(s.fabric.cwnd, ceiling);
 	s.endpoint.cwnd = std::min(s.endpoint.cwnd, ceiling);
 	return r;

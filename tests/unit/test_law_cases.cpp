@@ -385,34 +385,34 @@ TEST(endpoint_feed, the_endpoint_window_reacts_to_the_filtered_delay)
 
 /* --- Ceiling: 3.3 footnote 3; D6 -------------------------------------------------------------- */
 
-TEST(ceiling, D6_the_other_window_is_at_most_16_times_the_smaller)
+TEST(ceiling, D6_the_other_window_is_at_most_32_times_the_smaller)
 {
 	Flow f(plain());
 
 	f.windows(100, 2).ack({.rtt_ns = us(400), .remote_ns = us(400)});
 	EXPECT_NEAR(f.ecwnd(), 1.2, kCwndError);
-	EXPECT_EQ(f.s.fabric.cwnd_q16, 16 * f.s.endpoint.cwnd_q16);
+	EXPECT_EQ(f.s.fabric.cwnd_q16, 32 * f.s.endpoint.cwnd_q16);
 
 	Flow g(plain());
 
 	g.windows(2, 100).ack({.rtt_ns = us(100)});
-	EXPECT_EQ(g.s.endpoint.cwnd_q16, 16 * g.s.fabric.cwnd_q16);
+	EXPECT_EQ(g.s.endpoint.cwnd_q16, 32 * g.s.fabric.cwnd_q16);
 }
 
 TEST(ceiling, D6_leaves_what_is_within_it)
 {
 	Flow f(plain());
 
-	f.windows(32, 2.5).ack({.rtt_ns = us(40)});
-	EXPECT_NEAR(f.fcwnd(), 32 + 1.0 / 32, kCwndError);
+	f.windows(64, 2.5).ack({.rtt_ns = us(40)});
+	EXPECT_NEAR(f.fcwnd(), 64 + 1.0 / 64, kCwndError);
 }
 
-TEST(ceiling, D6_is_back_in_charge_after_four_full_decreases)
+TEST(ceiling, D6_is_back_in_charge_after_five_full_decreases)
 {
 	Flow f(plain());
 
-	f.windows(160, 10);
-	for (int i = 0; i < 4; i++)
+	f.windows(320, 10);
+	for (int i = 0; i < 5; i++)
 		f.wait(us(4000)).ack({.rtt_ns = us(4000)});
 	EXPECT_NEAR(f.fcwnd(), 10, kCwndError);
 	EXPECT_LT(f.fcwnd(), f.ecwnd());

@@ -306,14 +306,14 @@ void check_ack(Step &st, Counts &n)
 						     st.expected.endpoint.cwnd, params.beta,
 						     st.reading.reacted_endpoint_delay,
 						     oracle::kEwmaTolerance);
-	/* What the ceiling sets is as exact as 16 times the other window; v0 has one. */
+	/* What the ceiling sets is as exact as SWIFT_CEILING times the other window; v0 has one. */
 	if (!st.p.split) {
 		endpoint_tolerance = fabric_tolerance;
 	} else if (st.reading.sampled) {
 		if (st.expected.fabric.cwnd >= 15.9 * st.expected.endpoint.cwnd)
-			fabric_tolerance += 16 * endpoint_tolerance;
+			fabric_tolerance += SWIFT_CEILING * endpoint_tolerance;
 		else if (st.expected.endpoint.cwnd >= 15.9 * st.expected.fabric.cwnd)
-			endpoint_tolerance += 16 * fabric_tolerance;
+			endpoint_tolerance += SWIFT_CEILING * fabric_tolerance;
 	}
 	check_window(st, n, "fcwnd", st.before.fabric, st.after.fabric, st.expected.fabric,
 		     fabric_tolerance);
