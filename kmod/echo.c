@@ -248,7 +248,7 @@ static void swift_out_ack(struct sk_buff *skb, u8 pf, struct swift_sock *ss)
 	if (!ss->live || !ss->echo_on || ss->echo_stopped || !ss->t2_ns)
 		return;
 
-	now_ns = ktime_get_real_ns(); /* t4 */
+	now_ns = ktime_get_ns(); /* t4 */
 	echo.remote_ns = now_ns > ss->t2_ns ? swift_saturate_u32(now_ns - ss->t2_ns) : 0;
 	echo.hops = ss->rx_hops;
 	echo.hw = ss->t2_source == TCP_SWIFT_SOURCE_HARDWARE;

@@ -14,9 +14,12 @@ static int __init swift_module_init(void)
 	err = swift_netns_register();
 	if (err)
 		return err;
-	err = swift_rx_start();
+	err = swift_clock_register();
 	if (err)
 		goto out_netns;
+	err = swift_rx_start();
+	if (err)
+		goto out_clock;
 	err = swift_cong_register();
 	if (err)
 		goto out_rx;
@@ -24,6 +27,8 @@ static int __init swift_module_init(void)
 
 out_rx:
 	swift_rx_stop();
+out_clock:
+	swift_clock_unregister();
 out_netns:
 	swift_netns_unregister();
 	return err;
@@ -34,6 +39,7 @@ static void __exit swift_module_exit(void)
 {
 	swift_cong_unregister();
 	swift_rx_stop();
+	swift_clock_unregister();
 	swift_netns_unregister();
 }
 

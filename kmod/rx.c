@@ -14,20 +14,93 @@
 #include "compat/compat.h"
 #include "swift_sock.h"
 
-/* A wall clock that was set in between makes nonsense of a difference. */
-#define SWIFT_STAMP_AGE_MAX_NS NSEC_PER_SEC
+/*
+ * Not older than what the packet answers: an ACK of new data came after the oldest segment
+ * that it covers left. Sent twice, that one's time is of the last time, and which of the two
+ * was acknowledged is not known; and a time still to come is no departure, but of a pacing
+ * that some qdisc does not do.
+ */
+static u32 swift_rx_max_age_ns(const struct sock *sk, const struct sk_buff *skb, u64 now_ns)
+{
+	const struct sk_buff *head = tcp_rtx_queue_head(sk);
+
+	if (!head || !after(TCP_SKB_CB(skb)->ack_seq, tcp_sk(sk)->snd_una) ||
+	    (TCP_SKB_CB(head)->sacked & TCPCB_EVER_RETRANS) || head->skb_mstamp_ns > now_ns)
+		return SWIFT_STAMP_AGE_MAX_NS;
+	return min_t(u64, now_ns - head->skb_mstamp_ns, SWIFT_STAMP_AGE_MAX_NS);
+}
 
 /*
- * When the packet reached this host, CLOCK_REALTIME, and who says so. The one place
- * where receive stamps come from. Forwarding on this very host may leave a delivery
- * time in skb->tstamp, which is no arrival: skb_tstamp() knows.
+ * The NIC's stamp, by the line of its clock. Nobody tells us when that clock is stepped;
+ * until the next line, or the end of this one, converted stamps are wrong by as much.
+ * What they are held against, each with the line's error_ns to spare:
+ *
+ *   forward   A NIC stamps before the stack does. A stamp gets no later than the stack's
+ *             own: steps beyond what the packet waited in between are caught (0.1 ms, on
+ *             a host that is not loaded), smaller ones take that much off a delay, at
+ *             most down to the software's. Without a stamp of the stack: no later than now.
+ *   backward  ACKs: not before what they answer, so steps of more than an RTT are caught.
+ *             Data answers nothing that we know of: not more than a second ago. A smaller
+ *             step counts as endpoint delay, here, or echoed, where the sender's law keeps
+ *             it below the RTT. Hours, and a clock that was set anew, are caught at once.
  */
-static u64 swift_rx_stamp_ns(const struct sk_buff *skb, u8 *source)
+static bool swift_rx_hardware(struct sock *sk, const struct sk_buff *skb, u64 now_ns,
+			      u32 min_age_ns, u32 *age_ns)
+{
+	struct net *net = sock_net(sk);
+	struct swift_clock_bounds bounds = {
+		.min_age_ns = min_age_ns,
+		.max_age_ns = max(swift_rx_max_age_ns(sk, skb, now_ns), min_age_ns),
+	};
+	enum swift_clock_result result;
+
+	rcu_read_lock();
+	result = swift_clock_rx(net, skb, now_ns, &bounds, age_ns);
+	rcu_read_unlock();
+
+	switch (result) {
+	case SWIFT_CLOCK_OK:
+		return true;
+	case SWIFT_CLOCK_NONE:
+		swift_count(net, stamps_no_clock);
+		break;
+	case SWIFT_CLOCK_STALE:
+		swift_count(net, stamps_stale);
+		break;
+	case SWIFT_CLOCK_FUTURE:
+		swift_count(net, stamps_future);
+		break;
+	case SWIFT_CLOCK_OLD:
+		swift_count(net, stamps_old);
+		break;
+	}
+	return false;
+}
+
+/*
+ * How long ago the packet reached this host, and who says so: the one place where receive
+ * stamps come from. The software's is CLOCK_REALTIME: a clock that was set in between makes
+ * nonsense of it. Forwarding on this very host may leave a delivery time in skb->tstamp,
+ * which is no arrival: skb_tstamp() knows.
+ */
+static u8 swift_rx_age(struct sock *sk, const struct sk_buff *skb, u64 now_ns, u32 *age_ns)
 {
 	ktime_t software = skb_tstamp(skb);
+	u8 source = TCP_SWIFT_SOURCE_NONE;
+	s64 age;
 
-	*source = software ? TCP_SWIFT_SOURCE_SOFTWARE : TCP_SWIFT_SOURCE_NONE;
-	return ktime_to_ns(software);
+	*age_ns = 0;
+	if (software) {
+		age = ktime_to_ns(ktime_sub(ktime_mono_to_real(ns_to_ktime(now_ns)), software));
+		if (age >= 0 && age <= SWIFT_STAMP_AGE_MAX_NS) {
+			*age_ns = age;
+			source = TCP_SWIFT_SOURCE_SOFTWARE;
+		}
+	}
+	if (skb_shinfo(skb)->hwtstamps.hwtstamp &&
+	    swift_rx_hardware(sk, skb, now_ns, *age_ns, age_ns))
+		source = TCP_SWIFT_SOURCE_HARDWARE;
+	return source;
 }
 
 static u8 swift_rx_hops(const struct sk_buff *skb)
@@ -37,9 +110,9 @@ static u8 swift_rx_hops(const struct sk_buff *skb)
 }
 
 static void swift_rx_data(struct sock *sk, struct swift_sock *ss, const struct sk_buff *skb,
-			  u64 stamp_ns, u8 source)
+			  u64 t2_ns, u8 source)
 {
-	ss->t2_ns = stamp_ns;
+	ss->t2_ns = t2_ns;
 	ss->t2_source = source;
 
 	/*
@@ -94,29 +167,26 @@ static void swift_rx(struct sock *sk, const struct sk_buff *skb)
 {
 	const struct tcphdr *th = tcp_hdr(skb);
 	unsigned int header = th->doff * 4;
-	u64 now_ns, stamp_ns;
 	struct swift_sock *ss;
+	u32 age_ns;
+	u64 now_ns;
 	u8 source;
 
 	ss = swift_sk(sk);
 	if (!ss->live)
 		return;
 
-	now_ns = ktime_get_real_ns();
-	stamp_ns = swift_rx_stamp_ns(skb, &source);
-	if (stamp_ns > now_ns || now_ns - stamp_ns > SWIFT_STAMP_AGE_MAX_NS) {
-		stamp_ns = 0;
-		source = TCP_SWIFT_SOURCE_NONE;
-	}
+	now_ns = ktime_get_ns();
+	source = swift_rx_age(sk, skb, now_ns, &age_ns);
 
 	ss->rx_hops = swift_rx_hops(skb);
 	ss->has_echo = 0;
 	ss->has_local = source != TCP_SWIFT_SOURCE_NONE;
-	ss->local_ns = ss->has_local ? now_ns - stamp_ns : 0;
+	ss->local_ns = age_ns;
 	WRITE_ONCE(ss->local_source, source);
 
 	if (skb->len > header)
-		swift_rx_data(sk, ss, skb, stamp_ns, source);
+		swift_rx_data(sk, ss, skb, ss->has_local ? now_ns - age_ns : 0, source);
 	else if (header > sizeof(*th))
 		swift_rx_echo(sk, ss, th);
 }

@@ -5,6 +5,7 @@
  *
  *   rx.c     tcp_probe: stamps and options of a received packet -> struct swift_sock
  *   cong.c   cong_control: swift_sock + rate_sample -> core/swift.h -> window, rate
+ *   clock.c  netlink: lines between NIC clocks and the host's; hardware stamp -> age
  *   echo.c   netfilter: swift_sock -> option on ACKs; handshake -> echo negotiated
  *   netns.c  sysctls -> struct swift_params; counters -> /proc/net/tcp_swift
  *   main.c   order of coming and going
@@ -19,6 +20,7 @@
 #include <net/tcp.h>
 
 #define SWIFT_DIV_U64(dividend, divisor) div64_u64(dividend, divisor)
+#include "core/clock.h"
 #include "core/option.h"
 #include "core/swift.h"
 #include "uapi/tcp_swift.h"
@@ -39,6 +41,10 @@
 	X(samples) /* ACKs with an RTT */                                                  \
 	X(samples_software) /* of those, with a software receive stamp */                  \
 	X(samples_hardware) /* with the NIC's */                                           \
+	X(stamps_no_clock) /* hardware stamps not used: no line for the device's clock */  \
+	X(stamps_stale) /* the line was no longer valid */                                 \
+	X(stamps_future) /* later than now, or than the stack's own stamp */               \
+	X(stamps_old) /* before what they answer, or more than 1 s ago */                  \
 	X(decreases_fabric)                                                                \
 	X(decreases_endpoint)                                                              \
 	X(decreases_loss)                                                                  \
@@ -94,7 +100,7 @@ struct swift_sock {
 	struct swift_state law;
 
 	/* Receiving data: for the echo. */
-	u64 t2_ns; /* arrival of the newest data, CLOCK_REALTIME; 0 = echoed or unknown */
+	u64 t2_ns; /* arrival of the newest data, CLOCK_MONOTONIC; 0 = echoed or unknown */
 
 	/* Receiving ACKs: written by rx.c for the ACK in hand, consumed by cong.c. */
 	u32 remote_ns; /* t4 - t2, as echoed */
@@ -152,6 +158,13 @@ void swift_cong_unregister(void);
 /* rx.c */
 int swift_rx_start(void);
 void swift_rx_stop(void);
+
+/* clock.c */
+int swift_clock_register(void);
+void swift_clock_unregister(void);
+enum swift_clock_result swift_clock_rx(const struct net *net, const struct sk_buff *skb,
+				       u64 now_ns, const struct swift_clock_bounds *bounds,
+				       u32 *age_ns);
 
 /* echo.c: may sleep, but for swift_echo_take() */
 int swift_echo_enable(struct net *net, struct swift_net *sn);

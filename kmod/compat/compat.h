@@ -7,6 +7,7 @@
 #ifndef SWIFT_COMPAT_H
 #define SWIFT_COMPAT_H
 
+#include <linux/netlink.h>
 #include <linux/sysctl.h>
 #include <net/net_namespace.h>
 #include <net/tcp.h>
@@ -50,6 +51,18 @@ typedef int swift_proc_handler_old_t(struct ctl_table *ctl, int write, void *buf
 /* Tables carry their size since 6.6, where register_net_sysctl became a macro. */
 #ifndef register_net_sysctl
 #define register_net_sysctl_sz(net, path, table, size) register_net_sysctl(net, path, table)
+#endif
+
+/*
+ * Why a netlink attribute is refused. Messages are formatted since 6.2; before, there is
+ * only room for what needs no value: @plain.
+ */
+#ifdef NL_SET_ERR_MSG_ATTR_FMT
+#define SWIFT_NL_REFUSE(extack, attr, plain, fmt, args...)                                  \
+	NL_SET_ERR_MSG_ATTR_FMT(extack, attr, fmt, ##args)
+#else
+#define SWIFT_NL_REFUSE(extack, attr, plain, fmt, args...)                                  \
+	NL_SET_ERR_MSG_ATTR(extack, attr, plain)
 #endif
 
 #endif /* SWIFT_COMPAT_H */

@@ -3,6 +3,7 @@
  * The core as C: one extern function for each inline one, so that a compiler
  * has to translate them all. Built as C11 and for BPF; run by nobody.
  */
+#include "clock.h"
 #include "gcn.h"
 #include "option.h"
 #include "swift.h"
@@ -13,6 +14,8 @@ extern void ack(struct swift_state *s, const struct swift_params *p,
 		const struct swift_sample *in, struct swift_verdict *out);
 extern u32 loss(struct swift_state *s, const struct swift_params *p, u64 now_ns, u32 rtt_ns);
 extern u64 sending(struct swift_dither *d, const struct swift_state *s, u32 rtt_ns);
+extern u32 clock_age(struct swift_clock_map *m, const struct swift_clock_setting *s,
+		     const struct swift_clock_bounds *b, u64 stamp_ns, u64 now_ns);
 extern u32 option(u8 *bytes, u32 len, struct swift_opt *opt);
 extern u64 timely(struct timely_state *s, struct timely_params *p, struct timely_tunables *t,
 		  const struct timely_sample *in);
@@ -46,6 +49,16 @@ u64 sending(struct swift_dither *d, const struct swift_state *s, u32 rtt_ns)
 {
 	return swift_pacing_rate_Bps(swift_cwnd_q16(s), rtt_ns, 1500) +
 	       swift_snd_cwnd_pkts(d, swift_cwnd_q16(s), true);
+}
+
+u32 clock_age(struct swift_clock_map *m, const struct swift_clock_setting *s,
+	      const struct swift_clock_bounds *b, u64 stamp_ns, u64 now_ns)
+{
+	u32 age_ns = 0;
+
+	if (swift_clock_prepare(m, s, now_ns) == SWIFT_CLOCK_F_NONE)
+		swift_clock_age(m, stamp_ns, now_ns, b, &age_ns);
+	return age_ns;
 }
 
 u32 option(u8 *bytes, u32 len, struct swift_opt *opt)
