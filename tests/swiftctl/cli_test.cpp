@@ -89,9 +89,12 @@ TEST_F(Cli, wrong_usage_is_one_line_and_2)
 {
 	for (const char *arguments :
 	     {"", "flwos", "--bogus", "flows --bogus", "flows extra", "flows --sort colour", "flows --top",
-	      "flows --top x", "flows --watch 0", "flows --dst 10.0.0.0/40", "enable --set x=1",
+	      "flows --top x", "flows --watch 0", "flows --dst 10.0.0.0/40", "enable --set x=1", "probe",
+	      "probe --size 1 h", "probe --respond h", "probe --stamp h", "probe h:0",
 	      "enable --set ai_milli=0", "enable --qdisc cake", "enable --default --no-default", "doctor --target-ns 5us", "doctor --peer :1",
-	      "disable now", "top", "flows doctor"}) {
+	      "disable now", "top", "flows doctor", "clock bogus", "clock --bogus", "clock run --interval 5",
+	      "clock run --interval x", "clock run --watch", "clock --watch run", "clock --watch 0",
+	      "clock show run", "clock run --iface", "clock read --dry-run"}) {
 		const Ran ran = swiftctl(arguments);
 
 		EXPECT_EQ(ran.status, 2) << arguments << ": " << ran.err;
@@ -105,7 +108,8 @@ TEST_F(Cli, help_and_version)
 {
 	EXPECT_EQ(swiftctl("--version").out, "swiftctl 0.1.0\n");
 	for (const char *arguments :
-	     {"--help", "-h", "flows --help", "enable --help", "disable --help", "doctor --help"}) {
+	     {"--help", "-h", "flows --help", "enable --help", "disable --help", "doctor --help", "probe --help",
+	      "clock --help", "clock show --help", "clock run --help", "clock read --help", "clock restore --help"}) {
 		const Ran ran = swiftctl(arguments);
 
 		EXPECT_EQ(ran.status, 0) << arguments;
@@ -236,6 +240,35 @@ TEST_F(Cli, enable_needs_root)
 		EXPECT_EQ(lines(ran.err), 1);
 		EXPECT_NE(ran.err.find("needs root"), std::string::npos) << ran.err;
 	}
+}
+
+TEST_F(Cli, clock_without_the_module_is_1_and_says_what_to_do)
+{
+	std::filesystem::create_directories(dir_ / "empty/sys/class/net/eth0");
+	for (const char *verb : {"clock", "clock show"}) {
+		const Ran ran = swiftctl(verb + empty());
+
+		EXPECT_EQ(ran.status, 1) << verb;
+		EXPECT_EQ(lines(ran.err), 1) << verb;
+		EXPECT_NE(ran.out.find("no clock is fed"), std::string::npos) << verb;
+	}
+	EXPECT_NE(swiftctl("clock --json" + empty()).out.find("\"nics\": []"), std::string::npos);
+}
+
+TEST_F(Cli, clock_run_where_no_nic_can)
+{
+	std::filesystem::create_directories(dir_ / "empty/sys/class/net/eth0");
+	for (const char *verb : {"clock run --dry-run", "clock read", "clock run --iface eth9",
+				 "clock run --dry-run --iface eth9", "clock --iface eth9", "clock read --iface eth0"}) {
+		const Ran ran = swiftctl(verb + empty());
+
+		EXPECT_EQ(ran.status, 1) << verb << ran.out;
+		EXPECT_EQ(lines(ran.err), 1) << verb << ran.err;
+	}
+	const Ran ran = swiftctl("clock restore" + empty());
+
+	EXPECT_EQ(ran.status, 0);
+	EXPECT_EQ(ran.out, "nothing to put back: no clock feeder has left a NIC changed\n");
 }
 
 TEST_F(Cli, doctor_of_an_empty_host_fails_with_a_summary)

@@ -334,3 +334,12 @@ TEST(diag, names_of_namespaces_are_no_paths)
 	ASSERT_FALSE(missing);
 	EXPECT_NE(missing.error().text().find("/run/netns/no-such-namespace"), std::string::npos);
 }
+
+TEST(diag, an_error_beyond_all_errnos)
+{
+	DumpBuilder b;
+	std::vector<Flow> flows;
+
+	b.error(INT32_MIN);
+	EXPECT_EQ(parse_diag(b.span(), flows).error, EPROTO);
+}

@@ -13,6 +13,17 @@ using swift_test::FakeSystem;
 
 namespace {
 
+NicClock fed_clock()
+{
+	NicClock c;
+
+	c.ifindex = 2;
+	c.line = {1000, 1000, 1ULL << 32, 120};
+	c.valid_ms = 600;
+	c.owner = 77;
+	return c;
+}
+
 // A host that nothing is wrong with.
 struct Healthy : FakeSystem {
 	Healthy()
@@ -42,7 +53,9 @@ struct Healthy : FakeSystem {
 		devs["eth0"] = {true, "fq", true};
 		outputs["ip -j -d link show dev eth0"] = R"([{"ifname":"eth0","gso_max_size":65536}])";
 		coalesce["eth0"] = {4, false};
+		files["/sys/class/net/eth0/ifindex"] = "2\n";
 		stamps["eth0"] = {true, true, 0};
+		clocks = {fed_clock()};
 
 		Flow f;
 
@@ -147,7 +160,14 @@ TEST(doctor, each_fault_is_found_with_why_and_fix)
 		{[](auto &s) { s.coalesce["eth0"] = {0, true}; }, "eth0 coalescing", Severity::warn,
 		 "ethtool -C eth0 adaptive-rx off rx-usecs 0"},
 		{[](auto &s) { s.stamps["eth0"] = {true, false, 3}; }, "eth0 stamps", Severity::warn,
-		 "hwstamp_ctl -i eth0 -r 1"},
+		 "swiftctl clock run --iface eth0"},
+		{[](auto &s) { s.clocks->clear(); }, "eth0 clock", Severity::warn,
+		 "swiftctl clock run --iface eth0"},
+		{[](auto &s) { s.clocks->front().ifindex = 3; }, "eth0 clock", Severity::warn,
+		 "swiftctl clock run --iface eth0"},
+		{[](auto &s) { s.clocks->front().valid_ms = 0; }, "eth0 clock", Severity::warn,
+		 "swiftctl clock run --iface eth0"},
+		{[](auto &s) { s.clocks.reset(); }, "eth0 clock", Severity::warn, ""},
 		{[](auto &s) { s.files["/sys/class/net/eth0/mtu"] = "1400\n"; }, "eth0 mtu", Severity::warn,
 		 ""},
 		{[](auto &s) { s.files["/sys/class/net/eth0/operstate"] = "down\n"; }, "interfaces",

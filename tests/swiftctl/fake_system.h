@@ -46,6 +46,7 @@ public:
 	std::map<std::string, swift::Coalescing> coalesce;
 	std::map<std::string, swift::NicTimestamps> stamps;
 	std::optional<std::uint64_t> rtt_ns;
+	std::optional<std::vector<swift::NicClock>> clocks; // of the module; none: it has no clocks
 
 	// Everything that enable and disable can touch.
 	auto world() const { return std::pair(files, devs); }
@@ -165,6 +166,18 @@ public:
 	swift::Result<swift::NicTimestamps> timestamps(const std::string &dev) override
 	{
 		return stamps[dev];
+	}
+	swift::Result<swift::Stamping> set_stamping(const std::string &dev,
+						    const swift::Stamping &wanted) override
+	{
+		stamps[dev].now = wanted;
+		return wanted;
+	}
+	swift::Result<std::vector<swift::NicClock>> nic_clocks() override
+	{
+		if (!clocks)
+			return swift::Error{"the module tcp_swift is not loaded", {}, {}, ENOENT};
+		return *clocks;
 	}
 	swift::Result<std::uint64_t> handshake_rtt_ns(const std::string &, std::uint16_t) override
 	{

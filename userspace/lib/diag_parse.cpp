@@ -9,50 +9,17 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
-#include <type_traits>
 
 #include "diag.h"
+#include "netlink_bytes.h"
 #include "uapi/tcp_swift.h"
 
 namespace swift {
 
 namespace {
 
-using Bytes = std::span<const std::byte>;
-
 constexpr std::uint8_t family_v4 = 2; // AF_INET, the same on every Linux
 constexpr std::uint8_t family_v6 = 10; // AF_INET6
-
-template <typename T> std::optional<T> read(Bytes b)
-{
-	static_assert(std::is_trivially_copyable_v<T>);
-	T v{};
-
-	if (b.size() < sizeof(T))
-		return std::nullopt;
-	std::memcpy(&v, b.data(), sizeof(T));
-	return v;
-}
-
-// Older kernels send less of a struct, newer ones more: the rest stays zero.
-template <typename T> T read_some(Bytes b)
-{
-	static_assert(std::is_trivially_copyable_v<T>);
-	T v{};
-
-	std::memcpy(&v, b.data(), std::min(b.size(), sizeof(T)));
-	return v;
-}
-
-constexpr std::size_t align4(std::size_t n)
-{
-	return (n + 3) & ~std::size_t{3};
-}
-
-Bytes skip(Bytes b, std::size_t n)
-{
-	return b.subspan(std::min(n, b.size()));
-}
 
 std::uint16_t from_network(std::uint16_t v)
 {
@@ -131,7 +98,7 @@ Endpoint endpoint(std::uint8_t family, const void *address, std::uint16_t port)
 void parse_attributes(Bytes b, Flow &flow, DiagStatus &status)
 {
 	while (!b.empty()) {
-		const auto head = read<nlattr>(b);
+		const auto head = read_whole<nlattr>(b);
 
 		if (!head || head->nla_len < sizeof(nlattr) || head->nla_len > b.size()) {
 			status.malformed++;
@@ -148,7 +115,7 @@ void parse_attributes(Bytes b, Flow &flow, DiagStatus &status)
 			break;
 		case TCP_SWIFT_DIAG_ATTR:
 			if (payload.size() == sizeof(tcp_swift_info))
-				flow.swift = decode(*read<tcp_swift_info>(payload));
+				flow.swift = decode(*read_whole<tcp_swift_info>(payload));
 			else
 				status.bad_records++;
 			break;
@@ -161,7 +128,7 @@ void parse_attributes(Bytes b, Flow &flow, DiagStatus &status)
 
 void parse_socket(Bytes b, std::vector<Flow> &flows, DiagStatus &status)
 {
-	const auto msg = read<inet_diag_msg>(b);
+	const auto msg = read_whole<inet_diag_msg>(b);
 
 	if (!msg || (msg->idiag_family != family_v4 && msg->idiag_family != family_v6)) {
 		status.malformed++;
@@ -186,7 +153,7 @@ DiagStatus parse_diag(Bytes bytes, std::vector<Flow> &flows, std::uint32_t seque
 	DiagStatus status;
 
 	while (!bytes.empty() && !status.done) {
-		const auto head = read<nlmsghdr>(bytes);
+		const auto head = read_whole<nlmsghdr>(bytes);
 
 		if (!head || head->nlmsg_len < sizeof(nlmsghdr) || head->nlmsg_len > bytes.size()) {
 			status.malformed++;
@@ -205,8 +172,8 @@ DiagStatus parse_diag(Bytes bytes, std::vector<Flow> &flows, std::uint32_t seque
 		case NLMSG_DONE:
 		case NLMSG_ERROR: // both begin with a negative errno, or 0
 			status.done = true;
-			if (const auto code = read<std::int32_t>(payload); code && *code < 0)
-				status.error = static_cast<int>(-static_cast<std::int64_t>(*code));
+			if (const auto code = read_whole<std::int32_t>(payload))
+				status.error = netlink_errno(*code);
 			break;
 		case SOCK_DIAG_BY_FAMILY:
 			parse_socket(payload, flows, status);

@@ -315,9 +315,33 @@ public:
 		t.phc_index = info.phc_index;
 		t.can_hw_rx_all = (info.so_timestamping & SOF_TIMESTAMPING_RX_HARDWARE) != 0 &&
 				  (info.rx_filters & 1U << HWTSTAMP_FILTER_ALL) != 0;
-		if (nic_ioctl(dev, SIOCGHWTSTAMP, &config))
+		t.rx_filters = info.rx_filters;
+		t.tx_types = info.tx_types;
+		if (nic_ioctl(dev, SIOCGHWTSTAMP, &config)) {
 			t.hw_rx_all_on = config.rx_filter == HWTSTAMP_FILTER_ALL;
+			t.now = Stamping{config.tx_type, config.rx_filter};
+		}
 		return t;
+	}
+
+	Result<Stamping> set_stamping(const std::string &dev, const Stamping &wanted) override
+	{
+		hwtstamp_config config{};
+
+		config.tx_type = wanted.tx_type;
+		config.rx_filter = wanted.rx_filter;
+		if (auto done = nic_ioctl(dev, SIOCSHWTSTAMP, &config); !done)
+			return done.error();
+		return Stamping{config.tx_type, config.rx_filter};
+	}
+
+	Result<std::vector<NicClock>> nic_clocks() override
+	{
+		if (!root_.empty())
+			return not_live();
+		auto client = ClockClient::open();
+
+		return client ? client->all() : client.error();
 	}
 
 	Result<std::uint64_t> handshake_rtt_ns(const std::string &host, std::uint16_t port) override

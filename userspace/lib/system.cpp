@@ -52,6 +52,15 @@ bool module_loaded(const System &system)
 	return system.exists("/sys/module/tcp_swift");
 }
 
+std::string netlink_port_text(const System &system, std::uint32_t port)
+{
+	// By custom a process's first netlink socket has its pid as port.
+	const auto name = system.read_file("/proc/" + std::to_string(port) + "/comm");
+
+	return name ? std::string(trim(*name)) + " (pid " + std::to_string(port) + ")" :
+		      "netlink port " + std::to_string(port);
+}
+
 std::string module_hint(System &system)
 {
 	const auto found = system.run({"modinfo", "-n", "tcp_swift"});

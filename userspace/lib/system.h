@@ -11,7 +11,9 @@
 #include <vector>
 
 #include "flow.h"
+#include "genl.h"
 #include "result.h"
+#include "stamping.h"
 
 namespace swift {
 
@@ -24,12 +26,6 @@ struct CommandResult {
 struct Coalescing {
 	std::uint32_t rx_usecs = 0;
 	bool adaptive_rx = false;
-};
-
-struct NicTimestamps {
-	bool can_hw_rx_all = false; // SOF_TIMESTAMPING_RX_HARDWARE with filter ALL
-	bool hw_rx_all_on = false; // the filter is set now
-	int phc_index = -1; // /dev/ptpN
 };
 
 class System {
@@ -57,6 +53,10 @@ public:
 	virtual Result<std::vector<Flow>> tcp_sockets(std::uint32_t states) = 0;
 	virtual Result<Coalescing> coalescing(const std::string &dev) = 0;
 	virtual Result<NicTimestamps> timestamps(const std::string &dev) = 0;
+	// What the driver has made of @wanted, which may be more.
+	virtual Result<Stamping> set_stamping(const std::string &dev, const Stamping &wanted) = 0;
+	// The lines of all NIC clocks that the module has.
+	virtual Result<std::vector<NicClock>> nic_clocks() = 0;
 	// The smallest RTT of a few TCP handshakes.
 	virtual Result<std::uint64_t> handshake_rtt_ns(const std::string &host,
 						       std::uint16_t port) = 0;
@@ -74,6 +74,8 @@ Result<void> write_sysctl(System &system, std::string_view name, const std::stri
 [[nodiscard]] bool has_sysctl(const System &system, std::string_view name);
 
 [[nodiscard]] bool module_loaded(const System &system);
+// Who is behind a netlink port, as far as can be told.
+[[nodiscard]] std::string netlink_port_text(const System &system, std::uint32_t port);
 // How to get the module, in one line.
 [[nodiscard]] std::string module_hint(System &system);
 

@@ -10,6 +10,14 @@ namespace {
 
 constexpr std::string_view blanks = " \t\r\n\v\f";
 
+std::string fixed(double v, int decimals)
+{
+	char buf[64];
+	const auto r = std::to_chars(buf, buf + sizeof(buf), v, std::chars_format::fixed, decimals);
+
+	return {buf, r.ptr};
+}
+
 std::string shortest(double v)
 {
 	char buf[32];
@@ -83,6 +91,21 @@ Result<double> parse_decimal(std::string_view name, std::string_view value, doub
 		return Error{std::string(name), value.empty() ? "(empty)" : std::string(value),
 			     shortest(min) + " to " + shortest(max)};
 	return v;
+}
+
+std::string span_text(std::int64_t ns, bool with_sign)
+{
+	const double a = std::abs(static_cast<double>(ns));
+	const std::string sign = ns < 0 ? "-" : with_sign ? "+" : "";
+
+	if (a < 1e3)
+		return sign + fixed(a, 0) + " ns";
+	for (const auto &[unit, name] : {std::pair(1e3, " us"), std::pair(1e6, " ms"), std::pair(1e9, " s")})
+		if (a < unit * 999.95)
+			return sign + fixed(a / unit, a < unit * 9.995 ? 2 : 1) + name;
+	if (a < 86400e9 * 2)
+		return sign + fixed(a / 1e9, 0) + " s";
+	return sign + fixed(a / 86400e9, 0) + " days";
 }
 
 } // namespace swift

@@ -23,4 +23,7 @@ Result<std::int64_t> parse_int(std::string_view name, std::string_view value, st
 			       std::int64_t max);
 Result<double> parse_decimal(std::string_view name, std::string_view value, double min, double max);
 
+// A time or a difference of two, in a unit that people read: "12 ns", "-1.23 us", "+37.0 s".
+[[nodiscard]] std::string span_text(std::int64_t ns, bool with_sign);
+
 } // namespace swift

@@ -50,6 +50,32 @@ constexpr const char *doctor_footer =
 	"  swiftctl doctor --iface eth0 --peer 10.0.0.2:443\n"
 	"  swiftctl doctor --target-ns 25000 --json";
 
+constexpr const char *probe_footer =
+	"Columns, in us: fabric = RTT between the NICs, without both hosts; remote = in the target's\n"
+	"host; tx = from send() to the wire, of that qdisc and nic; rx = from the wire to us; stamps =\n"
+	"here/at the target (hw, sw): with sw a host's driver and NIC count as fabric.\n"
+	"Exit status 1 if a target never answered.\n"
+	"\n"
+	"Examples:\n"
+	"  swiftctl probe --respond                     on the other hosts\n"
+	"  swiftctl probe 10.0.0.2 [fd00::3]:21335      1000 probes each, 10 ms apart\n"
+	"  swiftctl probe --targets hosts.txt --watch 5 --json | jq .targets[].fabric_rtt_ns.p99";
+
+constexpr const char *clock_footer =
+	"Columns: stamps = which packets the NIC stamps; line = from its clock to the host's, as the\n"
+	"module has it; offset = NIC minus wall clock; drift above 0 = the NIC's clock is the faster\n"
+	"one; used, stale, future, old = stamps converted, and not, because the line was too old or\n"
+	"the time impossible. See Documentation/clocks.md.\n"
+	"\n"
+	"Examples:\n"
+	"  swiftctl clock run --dry-run          what would be changed\n"
+	"  swiftctl clock run                    feed the clocks of all NICs that can, until stopped\n"
+	"  swiftctl clock --watch                how they do";
+
+constexpr const char *clock_run_footer =
+	"Turns hardware stamping of all packets on, and back at the end (SIGTERM, SIGINT). After a\n"
+	"SIGKILL the next run or `swiftctl clock restore` puts it back (/run/tcp_swift/clock-*.json).";
+
 // CLI11's own group of options that --help does not show.
 constexpr const char *hidden = "";
 
@@ -57,9 +83,15 @@ class Usage : public CLI::Formatter {
 public:
 	std::string make_usage(const CLI::App *app, std::string) const override
 	{
+		std::string words;
+
 		if (app->get_name() == "swiftctl")
 			return "Usage: swiftctl VERB [OPTIONS]\n";
-		return "Usage: swiftctl " + app->get_name() + " [OPTIONS]\n";
+		for (const CLI::App *a = app; a->get_parent(); a = a->get_parent())
+			words = " " + a->get_name() + words;
+		if (!app->get_subcommands([](const CLI::App *) { return true; }).empty())
+			words += " [ACTION]";
+		return "Usage: swiftctl" + words + " [OPTIONS]\n";
 	}
 	std::string make_footer(const CLI::App *app) const override
 	{
@@ -144,13 +176,79 @@ void add_doctor(CLI::App &verb, DoctorOptions &o)
 	verb.add_option("--root", o.root)->group(hidden);
 }
 
+void add_probe(CLI::App &verb, ProbeOptions &o)
+{
+	verb.footer(probe_footer);
+	verb.add_option("target", o.targets, "HOST, HOST:PORT, [ADDRESS]:PORT; repeatable")
+		->type_name("");
+	verb.add_option("--targets", o.targets_file, "More of them, one a line of FILE; # begins a comment")
+		->type_name("FILE");
+	verb.add_option("--count", o.count, "Probes to each target (1000)")->type_name("N");
+	verb.add_option("--interval", o.interval_ms, "Between two to one target (10)")->type_name("MS");
+	verb.add_option("--timeout", o.timeout_ms, "Lost if not answered within (1000)")->type_name("MS");
+	verb.add_option("--size", o.size, "Of the UDP payload, both ways (72)")->type_name("BYTES");
+	verb.add_option("--dscp", o.dscp, "Class of probes and replies (0)")->type_name("N");
+	verb.add_option("--iface", o.iface, "Through DEV only")->type_name("DEV");
+	verb.add_flag("--stamp", o.stamp, "Make DEV stamp all packets meanwhile; needs root");
+	verb.add_option("--watch", o.watch, "Again and again, each second or SECONDS")
+		->type_name("[SECONDS]")
+		->expected(0, 1)
+		->default_str("1");
+	verb.add_flag("--wide", o.wide, "All columns, however narrow the terminal");
+	verb.add_flag("--json", o.json, "JSON; with --watch one object per line");
+	verb.add_flag("--respond", o.respond, "Answer probes instead; needs no root");
+	verb.add_option("--bind", o.bind, "With --respond: on this address only")->type_name("ADDR");
+	verb.add_option("--port", o.port, "With --respond: on this port (21335)")->type_name("N");
+}
+
+void add_clock_show(CLI::App &verb, ClockOptions &o)
+{
+	verb.add_option("--iface", o.ifaces, "DEV only; repeatable")->type_name("DEV");
+	verb.add_option("--watch", o.watch, "Again and again, each second or SECONDS")
+		->type_name("[SECONDS]")
+		->expected(0, 1)
+		->default_str("1");
+	verb.add_flag("--wide", o.wide, "All columns, however narrow the terminal");
+	verb.add_flag("--json", o.json, "JSON; with --watch one object per line");
+	verb.add_option("--root", o.root)->group(hidden);
+}
+
+void add_clock(CLI::App &verb, ClockOptions &o)
+{
+	using Action = ClockOptions::Action;
+
+	verb.footer(clock_footer);
+	verb.require_subcommand(0, 1);
+	add_clock_show(verb, o);
+	add_clock_show(*verb.add_subcommand("show", "The NICs' clocks, as the module has them (default)"), o);
+
+	CLI::App *run = verb.add_subcommand("run", "Feed the NICs' clocks to the module, until stopped");
+	CLI::App *read = verb.add_subcommand("read", "Measure the clocks for a second, feed nothing");
+	CLI::App *restore =
+		verb.add_subcommand("restore", "Put back the stamping that a killed run left changed");
+
+	run->footer(clock_run_footer);
+	run->add_option("--iface", o.ifaces, "DEV only; repeatable")->type_name("DEV");
+	run->add_option("--interval", o.interval_ms, "Between two readings: 10 to 10000 (250)")
+		->type_name("MS");
+	run->add_flag("--dry-run", o.dry_run, "Say what would be changed instead; needs no root");
+	read->add_option("--iface", o.ifaces, "DEV only; repeatable")->type_name("DEV");
+	for (CLI::App *action : {run, read, restore}) {
+		action->add_flag("--json", o.json, "JSON; one object per line for each event");
+		action->add_option("--root", o.root)->group(hidden);
+	}
+	run->callback([&o] { o.action = Action::run; });
+	read->callback([&o] { o.action = Action::read; });
+	restore->callback([&o] { o.action = Action::restore; });
+}
+
 // CLI11 is generous with blank lines, and its word for verbs is long.
 std::string tidy(std::string text)
 {
 	for (std::size_t at; (at = text.find("\n\n\n")) != std::string::npos;)
 		text.erase(at, 1);
 	if (const auto at = text.find("Subcommands:"); at != std::string::npos)
-		text.replace(at, 11, "Verbs");
+		text.replace(at, 11, text.find("Usage: swiftctl VERB") != std::string::npos ? "Verbs" : "Actions");
 	return text;
 }
 
@@ -177,6 +275,8 @@ Invocation parse_command_line(int argc, const char *const *argv)
 	EnableOptions enabling;
 	DisableOptions disabling;
 	DoctorOptions doctor;
+	ProbeOptions probing;
+	ClockOptions clock;
 
 	app.formatter(std::make_shared<Usage>());
 	app.get_formatter()->column_width(28);
@@ -188,11 +288,15 @@ Invocation parse_command_line(int argc, const char *const *argv)
 	CLI::App *verb_enable = app.add_subcommand("enable", "Load swift and make this host use it");
 	CLI::App *verb_disable = app.add_subcommand("disable", "Put back what enable changed");
 	CLI::App *verb_doctor = app.add_subcommand("doctor", "Judge this host's fitness for swift");
+	CLI::App *verb_probe = app.add_subcommand("probe", "RTT of the fabric alone, between NICs");
+	CLI::App *verb_clock = app.add_subcommand("clock", "The NICs' clocks: see, feed, measure them");
 
 	add_flows(*verb_flows, flows);
 	add_enable(*verb_enable, enabling);
 	add_disable(*verb_disable, disabling);
 	add_doctor(*verb_doctor, doctor);
+	add_probe(*verb_probe, probing);
+	add_clock(*verb_clock, clock);
 
 	// Which verb an error is about; CLI11 does not say.
 	const std::string first = argc > 1 ? argv[1] : "";
@@ -202,10 +306,10 @@ Invocation parse_command_line(int argc, const char *const *argv)
 	});
 
 	if (first.empty())
-		return Leave{{}, fail_usage("", "which verb? (flows, enable, disable, doctor)")};
+		return Leave{{}, fail_usage("", "which verb? (flows, enable, disable, doctor, probe, clock)")};
 	if (!is_verb && first[0] != '-')
 		return Leave{{}, fail_usage("", "unknown verb '" + first +
-							"' (allowed: flows, enable, disable, doctor)")};
+							"' (allowed: flows, enable, disable, doctor, probe, clock)")};
 	try {
 		app.parse(argc, argv);
 	} catch (const CLI::CallForHelp &) {
@@ -227,6 +331,26 @@ Invocation parse_command_line(int argc, const char *const *argv)
 		return disabling;
 	if (app.got_subcommand(verb_doctor))
 		return doctor;
+	if (app.got_subcommand(verb_probe)) {
+		if (verb_probe->count("--watch") && probing.watch.empty())
+			probing.watch = "1";
+		return probing;
+	}
+	if (app.got_subcommand(verb_clock)) {
+		const bool shows = clock.action == ClockOptions::Action::show;
+		const bool watches = [&] {
+			for (const CLI::App *a : {verb_clock, verb_clock->get_subcommand("show")})
+				if (a->count("--watch"))
+					return true;
+			return false;
+		}();
+
+		if (!shows && (verb_clock->count("--watch") || verb_clock->count("--wide")))
+			return Leave{{}, fail_usage("clock", "--watch and --wide are for `swiftctl clock show`")};
+		if (watches && clock.watch.empty())
+			clock.watch = "1";
+		return clock;
+	}
 	return Leave{{}, fail_usage("", "which verb?")};
 }
 

@@ -5,9 +5,11 @@
 #include <string>
 #include <variant>
 
+#include "clock.h"
 #include "doctor.h"
 #include "enable.h"
 #include "flows.h"
+#include "probe.h"
 
 namespace swift {
 
@@ -17,8 +19,8 @@ struct Leave {
 	int status = 0;
 };
 
-using Invocation =
-	std::variant<Leave, FlowsOptions, EnableOptions, DisableOptions, DoctorOptions>;
+using Invocation = std::variant<Leave, FlowsOptions, EnableOptions, DisableOptions, DoctorOptions,
+				ProbeOptions, ClockOptions>;
 
 [[nodiscard]] Invocation parse_command_line(int argc, const char *const *argv);
 

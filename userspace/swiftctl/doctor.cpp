@@ -569,20 +569,55 @@ private:
 			add(Severity::ok, dev + " coalescing", seen);
 	}
 
+	// A NIC that stamps every packet, and the line of its clock that the module needs to
+	// make anything of the stamps.
 	void stamps(const std::string &dev)
 	{
 		const auto t = system_.timestamps(dev);
 
-		if (!t || !t->can_hw_rx_all)
+		if (!t || !t->can_hw_rx_all || t->phc_index < 0) {
 			add(Severity::ok, dev + " stamps",
 			    "software only: delay between NIC and stack counts as fabric");
-		else if (t->hw_rx_all_on)
+			return;
+		}
+		if (t->hw_rx_all_on)
 			add(Severity::ok, dev + " stamps", fmt::format("hardware, /dev/ptp{}", t->phc_index));
 		else
 			add(Severity::warn, dev + " stamps",
 			    fmt::format("hardware stamps possible (/dev/ptp{}), not on", t->phc_index),
 			    "delay between NIC and stack counts as fabric",
-			    fmt::format("hwstamp_ctl -i {} -r 1", dev));
+			    fmt::format("swiftctl clock run --iface {}", dev));
+		if (module_loaded(system_))
+			clock(dev, t->hw_rx_all_on);
+	}
+
+	void clock(const std::string &dev, bool stamps)
+	{
+		const auto clocks = system_.nic_clocks();
+		const auto ifindex = number(system_.read_file("/sys/class/net/" + dev + "/ifindex"));
+		const std::string check = dev + " clock";
+		const std::string fix = fmt::format("swiftctl clock run --iface {}", dev);
+		const NicClock *line = nullptr;
+
+		if (!clocks) {
+			add(Severity::warn, check, clocks.error().text(),
+			    "hardware stamps are of no use: module and swiftctl may be of different versions");
+			return;
+		}
+		for (const NicClock &c : *clocks)
+			if (ifindex && c.ifindex == *ifindex)
+				line = &c;
+		if (line && line->valid_ms > 0)
+			add(Severity::ok, check,
+			    fmt::format("fed, error at most {}", us(line->line.error_ns)));
+		else if (line)
+			add(Severity::warn, check, "its line is stale: nobody feeds it any more",
+			    "hardware stamps cannot be used, software ones are", fix);
+		// Without stamps their own finding says it all.
+		else if (stamps)
+			add(Severity::warn, check, "no clock is fed",
+			    "hardware stamps are on, but nobody knows what they mean: software ones are used",
+			    fix);
 	}
 
 	void mtu(const std::string &dev)

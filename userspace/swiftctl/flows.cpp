@@ -3,70 +3,21 @@
 #include "flows.h"
 
 #include <fmt/format.h>
-#include <signal.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <chrono>
-#include <ctime>
 #include <span>
 
 #include "diag.h"
 #include "say.h"
 #include "system.h"
+#include "watch.h"
 
 namespace swift {
 
 namespace {
 
 constexpr const char *verb = "flows";
-
-// Blocks the signals that end a watch, so that they end it between two screens. On the way
-// out they are ignored: a second one must not spoil the exit status.
-class StopSignals {
-public:
-	StopSignals()
-	{
-		sigemptyset(&set_);
-		sigaddset(&set_, SIGINT);
-		sigaddset(&set_, SIGTERM);
-		sigprocmask(SIG_BLOCK, &set_, &before_);
-	}
-	StopSignals(const StopSignals &) = delete;
-	StopSignals &operator=(const StopSignals &) = delete;
-	~StopSignals()
-	{
-		// Ignoring also drops what is pending.
-		signal(SIGINT, SIG_IGN);
-		signal(SIGTERM, SIG_IGN);
-		sigprocmask(SIG_SETMASK, &before_, nullptr);
-	}
-
-	// True if it is time to stop.
-	[[nodiscard]] bool sleep(double seconds) const
-	{
-		using namespace std::chrono;
-		const auto until = steady_clock::now() + duration_cast<steady_clock::duration>(
-								 duration<double>(seconds));
-
-		for (;;) {
-			const auto left = std::max<std::int64_t>(
-				duration_cast<nanoseconds>(until - steady_clock::now()).count(), 0);
-			const timespec wait = {static_cast<time_t>(left / 1000000000),
-					       static_cast<long>(left % 1000000000)};
-
-			if (sigtimedwait(&set_, nullptr, &wait) >= 0)
-				return true;
-			if (errno == EAGAIN)
-				return false;
-		}
-	}
-
-private:
-	sigset_t set_{};
-	sigset_t before_{};
-};
 
 Result<DiagDump> recorded(const std::string &path)
 {
@@ -113,20 +64,6 @@ Result<FlowSnapshot> take(const FlowsOptions &options, const FlowQuery &query, c
 	return snapshot;
 }
 
-std::string local_time(std::int64_t time_ns)
-{
-	const auto seconds = static_cast<std::time_t>(time_ns / 1000000000);
-
-	std::array<char, 32> day{};
-	std::array<char, 8> zone{};
-	std::tm parts{};
-
-	localtime_r(&seconds, &parts);
-	std::strftime(day.data(), day.size(), "%Y-%m-%d %H:%M:%S", &parts);
-	std::strftime(zone.data(), zone.size(), "%z", &parts);
-	return fmt::format("{}.{:03} {}", day.data(), time_ns / 1000000 % 1000, zone.data());
-}
-
 std::vector<std::string> screen(const FlowSnapshot &snapshot, const FlowQuery &query, bool wide,
 				Terminal terminal)
 {
@@ -146,23 +83,6 @@ std::vector<std::string> screen(const FlowSnapshot &snapshot, const FlowQuery &q
 	for (const std::string &text : notes)
 		lines.push_back(terminal.paint(text, Colour::dim));
 	return lines;
-}
-
-// Over the last screen, without clearing first: no flicker.
-std::string redraw(std::vector<std::string> lines, const Terminal &terminal)
-{
-	std::string out = "\x1b[H";
-
-	if (terminal.rows > 1 && lines.size() > terminal.rows - 1) {
-		const std::size_t kept = terminal.rows - 2;
-
-		lines.resize(kept);
-		lines.push_back(terminal.paint("... more below: --top or a filter shortens the list",
-					       Colour::dim));
-	}
-	for (const std::string &line : lines)
-		out += line + "\x1b[K\n";
-	return out + "\x1b[J";
 }
 
 int watch(const FlowsOptions &options, const FlowQuery &query, const System &system)
@@ -188,7 +108,9 @@ int watch(const FlowsOptions &options, const FlowQuery &query, const System &sys
 								snapshot->swift_count),
 						    Colour::dim));
 			if (redraws)
-				out = (first ? "\x1b[2J" : "") + redraw(std::move(lines), terminal);
+				out = (first ? "\x1b[2J" : "") +
+				      redraw(std::move(lines), terminal,
+					     "... more below: --top or a filter shortens the list");
 			else
 				out = fmt::format("{}\n\n", fmt::join(lines, "\n"));
 		}

@@ -18,6 +18,8 @@ struct Run {
 	int operator()(const swift::EnableOptions &o) const { return swift::run_enable(o); }
 	int operator()(const swift::DisableOptions &o) const { return swift::run_disable(o); }
 	int operator()(const swift::DoctorOptions &o) const { return swift::run_doctor(o); }
+	int operator()(const swift::ClockOptions &o) const { return swift::run_clock(o); }
+	int operator()(const swift::ProbeOptions &o) const { return swift::run_probe(o); }
 };
 
 } // namespace

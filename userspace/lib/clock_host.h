@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT
+// The world of the clock feeder beyond files and NIC ioctls (system.h): time, PHCs, link
+// events, the module's clock table. An interface, so that tests put a made-up one in its
+// place. It decides nothing.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "clock_fit.h"
+#include "link.h"
+#include "phc.h"
+#include "result.h"
+
+namespace swift {
+
+class ClockHost {
+public:
+	ClockHost() = default;
+	ClockHost(const ClockHost &) = delete;
+	ClockHost &operator=(const ClockHost &) = delete;
+	virtual ~ClockHost() = default;
+
+	[[nodiscard]] virtual std::int64_t now_ns() const = 0; // CLOCK_MONOTONIC
+	// Tells network namespaces apart, in a file's name.
+	[[nodiscard]] virtual std::string netns() const = 0;
+
+	virtual Result<std::unique_ptr<PhcDevice>> open_phc(int index) = 0;
+
+	virtual Result<std::vector<Link>> links() = 0;
+	// Since the last call. An Error: some were missed, ask links() for all.
+	virtual Result<std::vector<Link>> link_changes() = 0;
+
+	virtual Result<void> set_line(std::uint32_t ifindex, const ClockLine &line,
+				      std::uint32_t valid_ms) = 0;
+	virtual Result<void> remove_line(std::uint32_t ifindex) = 0;
+	// Who has set a line: "swiftd (netlink port 812)".
+	virtual std::string owner_of(std::uint32_t ifindex) = 0;
+
+	// The moment at which fd() becomes readable, besides link changes.
+	virtual void wake_at(std::int64_t host_ns) = 0;
+	virtual void clear_wake() = 0;
+	[[nodiscard]] virtual int fd() const = 0;
+};
+
+Result<std::unique_ptr<ClockHost>> real_clock_host();
+
+} // namespace swift

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: MIT
+#include "stamping_memory.h"
+
+#include <nlohmann/json.hpp>
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <optional>
+
+#include "text.h"
+
+namespace swift {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int schema = 1;
+
+Json json_of(const Stamping &s)
+{
+	return {{"tx_type", s.tx_type}, {"rx_filter", s.rx_filter}};
+}
+
+std::optional<int> number(const Json &j, const char *key)
+{
+	const auto at = j.find(key);
+
+	if (at == j.end() || !at->is_number_integer())
+		return std::nullopt;
+	return at->get<int>();
+}
+
+std::optional<Stamping> stamping_of(const Json &j, const char *key)
+{
+	const auto at = j.find(key);
+
+	if (at == j.end() || !at->is_object())
+		return std::nullopt;
+
+	const auto tx = number(*at, "tx_type");
+	const auto rx = number(*at, "rx_filter");
+
+	return tx && rx ? std::optional(Stamping{*tx, *rx}) : std::nullopt;
+}
+
+std::optional<std::vector<RememberedStamping>> remembered_of(const std::string &text)
+{
+	const Json j = Json::parse(text, nullptr, false);
+	std::vector<RememberedStamping> all;
+
+	if (!j.is_object() || number(j, "schema") != schema || !j.contains("nics") ||
+	    !j["nics"].is_array())
+		return std::nullopt;
+	for (const Json &entry : j["nics"]) {
+		if (!entry.is_object() || !entry.contains("iface") || !entry["iface"].is_string())
+			return std::nullopt;
+
+		const auto ifindex = number(entry, "ifindex");
+		const auto before = stamping_of(entry, "before");
+		const auto written = stamping_of(entry, "written");
+
+		if (!ifindex || *ifindex <= 0 || !before || !written)
+			return std::nullopt;
+		all.push_back({entry["iface"].get<std::string>(), static_cast<std::uint32_t>(*ifindex),
+			       *before, *written});
+	}
+	return all;
+}
+
+} // namespace
+
+StampingMemory::StampingMemory(System &system, const std::string &netns)
+	: system_(system), path_("/run/tcp_swift/clock-" + netns + ".json"),
+	  lock_path_("/run/tcp_swift/clock-" + netns + ".lock")
+{
+}
+
+Result<void> StampingMemory::hold()
+{
+	auto held = system_.lock(lock_path_);
+
+	if (!held && held.error().code)
+		return held.error();
+	if (!held) {
+		// The holder writes its pid.
+		const auto pid = system_.read_file(lock_path_);
+		const std::string who = pid ? std::string(trim(*pid)) : "";
+
+		return Error{"another clock feeder runs in this network namespace" +
+				     (who.empty() ? "" : " (pid " + who + ")"),
+			     {}, {}, EBUSY};
+	}
+	lock_ = *held;
+	if (auto written = system_.write_file(lock_path_, std::to_string(getpid()) + "\n"); !written)
+		return written;
+	return {};
+}
+
+Result<std::vector<RememberedStamping>> StampingMemory::load() const
+{
+	if (!exists())
+		return std::vector<RememberedStamping>{};
+
+	auto text = system_.read_file(path_);
+
+	if (!text)
+		return text.error();
+	auto all = remembered_of(*text);
+
+	if (!all)
+		return Error{"cannot make sense of " + path_ +
+			     ", which remembers how NICs stamped before; move it away to start anew"};
+	return std::move(*all);
+}
+
+Result<void> StampingMemory::save(const std::vector<RememberedStamping> &all)
+{
+	Json j;
+
+	if (all.empty())
+		return system_.remove_file(path_);
+	j["schema"] = schema;
+	j["what"] = "how NICs stamped before the clock feeder; it, or swiftctl clock restore, puts it back";
+	j["nics"] = Json::array();
+	for (const RememberedStamping &r : all)
+		j["nics"].push_back({{"iface", r.iface},
+				     {"ifindex", r.ifindex},
+				     {"before", json_of(r.before)},
+				     {"written", json_of(r.written)}});
+	return system_.replace_file(path_,
+				    j.dump(2, ' ', false, Json::error_handler_t::replace) + "\n", 0600);
+}
+
+Result<PutBack> put_back(System &system, const RememberedStamping &r)
+{
+	const auto t = system.timestamps(r.iface);
+
+	if (!t && t.error().code == ENODEV)
+		return PutBack::gone;
+	if (!t)
+		return t.error();
+	if (t->now == r.before)
+		return PutBack::already;
+	if (t->now && *t->now != r.written)
+		return PutBack::left;
+
+	auto done = system.set_stamping(r.iface, r.before);
+
+	if (!done && done.error().code == ENODEV)
+		return PutBack::gone;
+	if (!done)
+		return done.error();
+	return PutBack::done;
+}
+
+} // namespace swift

@@ -1,0 +1,482 @@
+// SPDX-License-Identifier: MIT
+// `swiftctl clock`: collects what its views show, and runs the feeder.
+#include "clock.h"
+
+#include <fmt/format.h>
+#include <linux/net_tstamp.h>
+#include <poll.h>
+#include <sys/signalfd.h>
+#include <time.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <map>
+
+#include "clock_host.h"
+#include "fd.h"
+#include "phc.h"
+#include "say.h"
+#include "text.h"
+#include "watch.h"
+
+namespace swift {
+
+namespace {
+
+constexpr const char *verb = "clock";
+constexpr const char *net_dir = "/sys/class/net";
+constexpr int readings = 11;
+constexpr std::int64_t reading_gap_ns = 100000000; // a second in all
+
+std::int64_t clock_ns(clockid_t clock)
+{
+	timespec t{};
+
+	clock_gettime(clock, &t);
+	return t.tv_sec * 1000000000LL + t.tv_nsec;
+}
+
+// Its PHC and stamping are those of the device below.
+bool is_stacked(const System &system, const std::string &dev)
+{
+	const auto entries = system.list_dir(std::string(net_dir) + "/" + dev);
+
+	return entries && std::any_of(entries->begin(), entries->end(), [](const std::string &e) {
+		       return e.starts_with("lower_");
+	       });
+}
+
+Result<std::vector<std::string>> devices(const System &system, const std::vector<std::string> &ifaces)
+{
+	for (const std::string &dev : ifaces) {
+		if (dev.empty() || dev.find('/') != std::string::npos)
+			return Error{"--iface: not an interface's name", dev};
+		if (!system.exists(std::string(net_dir) + "/" + dev))
+			return Error{"--iface: no such interface", dev};
+	}
+	if (!ifaces.empty())
+		return ifaces;
+	return system.list_dir(net_dir);
+}
+
+std::uint32_t ifindex_of(const System &system, const std::string &dev)
+{
+	const auto text = system.read_file(std::string(net_dir) + "/" + dev + "/ifindex");
+	const auto v = text ? parse_int("", trim(*text), 1, 2147483647) : Result<std::int64_t>(Error{});
+
+	return v ? static_cast<std::uint32_t>(*v) : 0;
+}
+
+std::vector<std::string> screen(const ClockSnapshot &snapshot, bool wide, Terminal terminal)
+{
+	std::vector<std::string> lines;
+	std::vector<std::string> notes = clock_notes(snapshot);
+
+	if (wide)
+		terminal.columns = 0;
+	if (!snapshot.rows.empty()) {
+		RenderedTable table = render(clock_table(snapshot), terminal);
+
+		lines = std::move(table.lines);
+		if (!table.left_out.empty())
+			notes.push_back(fmt::format("left out to fit: {}; --wide shows them",
+						    fmt::join(table.left_out, ", ")));
+	}
+	for (const std::string &text : notes)
+		lines.push_back(terminal.paint(text, Colour::dim));
+	return lines;
+}
+
+int watch(System &system, const ClockOptions &options, double watch_s)
+{
+	const StopSignals stop;
+	bool first = true;
+
+	for (;;) {
+		const Terminal terminal = standard_output();
+		auto snapshot = take_clocks(system, options.ifaces, host_now());
+		std::string out;
+
+		if (!snapshot)
+			return fail(verb, snapshot.error().text());
+		if (options.json) {
+			out = clocks_json(*snapshot, true);
+		} else {
+			auto lines = screen(*snapshot, options.wide, terminal);
+
+			lines.insert(lines.begin(), terminal.paint(local_time(snapshot->now.realtime_ns),
+								   Colour::dim));
+			out = terminal.is_terminal ? (first ? "\x1b[2J" : "") +
+							     redraw(std::move(lines), terminal,
+								    "... more below: --iface shortens the list") :
+						     fmt::format("{}\n\n", fmt::join(lines, "\n"));
+		}
+		first = false;
+		if (!print(out))
+			return exit_failed;
+		if (stop.sleep(watch_s))
+			return exit_ok;
+	}
+}
+
+int show(System &system, const ClockOptions &options)
+{
+	double watch_s = 0;
+
+	if (!options.watch.empty()) {
+		auto v = parse_decimal("--watch", options.watch, 0.1, 3600);
+
+		if (!v)
+			return fail_usage(verb, v.error().text());
+		watch_s = *v;
+	}
+	if (auto known = devices(system, options.ifaces); !known && !options.ifaces.empty())
+		return fail(verb, known.error().text());
+	if (watch_s > 0)
+		return watch(system, options, watch_s);
+
+	auto snapshot = take_clocks(system, options.ifaces, host_now());
+
+	if (!snapshot)
+		return fail(verb, snapshot.error().text());
+
+	const std::string out =
+		options.json ? clocks_json(*snapshot, false) :
+			       fmt::format("{}\n", fmt::join(screen(*snapshot, options.wide,
+								    standard_output()),
+							     "\n"));
+
+	if (!print(out))
+		return exit_failed;
+	if (!snapshot->error)
+		return exit_ok;
+	return fail(verb, snapshot->error->text() +
+				  (snapshot->error->code == error_no_module && !module_loaded(system) ?
+					   "; " + module_hint(system) :
+					   ""));
+}
+
+ClockMeasurement measured(const std::string &iface, const NicTimestamps &t, ClockHost &host,
+			  std::unique_ptr<PhcReader> &reader)
+{
+	ClockMeasurement m;
+
+	m.iface = iface;
+	m.phc_index = t.phc_index;
+	auto device = host.open_phc(t.phc_index);
+
+	if (device)
+		reader = std::make_unique<PhcReader>(std::move(*device));
+	else
+		m.error = device.error();
+	return m;
+}
+
+int read_clocks(System &system, const ClockOptions &options)
+{
+	auto known = devices(system, options.ifaces);
+	auto host = real_clock_host();
+	std::vector<ClockMeasurement> all;
+	std::vector<std::unique_ptr<PhcReader>> readers;
+
+	if (!known)
+		return fail(verb, known.error().text());
+	if (!host)
+		return fail(verb, host.error().text());
+	for (const std::string &dev : *known) {
+		const auto t = system.timestamps(dev);
+
+		if (t && t->phc_index >= 0 && (!options.ifaces.empty() || !is_stacked(system, dev)))
+			all.push_back(measured(dev, *t, **host, readers.emplace_back()));
+		else if (!options.ifaces.empty())
+			return fail(verb, dev + ": " + (t ? "it has no clock of its own (PHC)" :
+							    t.error().text()));
+	}
+	if (all.empty())
+		return fail(verb, "no NIC here has a clock of its own (PHC)");
+
+	std::vector<ClockFit> fits(all.size());
+	const std::int64_t start = (*host)->now_ns();
+
+	for (int n = 0; n < readings; n++) {
+		const std::int64_t until = start + n * reading_gap_ns;
+		const timespec when = {until / 1000000000, until % 1000000000};
+
+		while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &when, nullptr) == EINTR)
+			continue;
+		for (std::size_t i = 0; i < all.size(); i++) {
+			if (!readers[i] || all[i].error)
+				continue;
+			auto reading = readers[i]->read();
+
+			if (!reading) {
+				all[i].error = reading.error();
+				continue;
+			}
+			fits[i].add(*reading);
+			all[i].window_ns = n ? std::min(all[i].window_ns, reading->window_ns) :
+					       reading->window_ns;
+		}
+	}
+
+	bool any = false;
+
+	for (std::size_t i = 0; i < all.size(); i++) {
+		if (all[i].error)
+			continue;
+		all[i].method = phc_method_text(readers[i]->method());
+		all[i].readings = fits[i].count();
+		all[i].line = fits[i].line(0);
+		if (!all[i].line)
+			all[i].error = Error{"its clock and the host's do not run alike: no line fits them"};
+		any |= all[i].line.has_value();
+	}
+
+	const HostNow now = host_now();
+
+	if (!print(options.json ? measurements_json(all, now) :
+				  fmt::format("{}\n", fmt::join(render(measurement_table(all, now),
+								       standard_output())
+									.lines,
+								"\n"))))
+		return exit_failed;
+	if (!options.json)
+		for (const ClockMeasurement &m : all)
+			if (m.error)
+				note(verb, m.iface + ": " + m.error->text());
+	return any ? exit_ok : exit_failed;
+}
+
+int restore(System &system, const ClockOptions &options)
+{
+	auto host = real_clock_host();
+
+	if (!host)
+		return fail(verb, host.error().text());
+
+	StampingMemory memory(system, (*host)->netns());
+	std::vector<RememberedStamping> left;
+	std::vector<FeedEvent> events;
+	std::optional<Error> error;
+
+	if (!memory.exists()) {
+		if (options.json)
+			return print("") ? exit_ok : exit_failed;
+		return print("nothing to put back: no clock feeder has left a NIC changed\n") ? exit_ok :
+												exit_failed;
+	}
+	if (auto held = memory.hold(); !held)
+		return fail(verb, held.error().text() +
+					  (held.error().code == EBUSY ? ": it puts back what it changed when it ends" :
+									""));
+	auto all = memory.load();
+
+	if (!all)
+		return fail(verb, all.error().text());
+	for (const RememberedStamping &r : *all) {
+		const auto done = put_back(system, r);
+		const std::string was = stamping_text(r.before);
+
+		if (!done) {
+			left.push_back(r);
+			error = Error{r.iface + ": " + done.error().text()};
+			events.push_back({true, r.iface, "failed", "cannot put it back to " + was + ": " +
+									  done.error().text()});
+		} else if (*done == PutBack::left) {
+			events.push_back({true, r.iface, "left",
+					  "somebody else has changed it meanwhile: left alone; it was " + was});
+		} else if (*done == PutBack::gone) {
+			events.push_back({false, r.iface, "gone", "the interface is gone"});
+		} else {
+			events.push_back({false, r.iface, "restored", "stamping is back to " + was});
+		}
+	}
+	if (auto saved = memory.save(left); !saved && !error)
+		error = saved.error();
+	for (const FeedEvent &e : events)
+		if (!print(options.json ? feed_event_json(e, clock_ns(CLOCK_REALTIME)) :
+					  fmt::format("{}: {}\n", e.iface, e.text)))
+			return exit_failed;
+	return error ? fail(verb, error->text()) : exit_ok;
+}
+
+int dry_run(System &system, const ClockOptions &options, std::uint32_t interval_ms)
+{
+	auto plans = plan_clocks(system, options.ifaces);
+	std::string out;
+
+	if (!plans)
+		return fail(verb, plans.error().text());
+	if (options.json) {
+		out = plans_json(*plans, interval_ms);
+	} else {
+		for (const ClockPlan &p : *plans)
+			if (p.fit || !options.ifaces.empty())
+				out += plan_text(p, interval_ms) + "\n";
+	}
+	if (!print(out))
+		return exit_failed;
+	if (std::any_of(plans->begin(), plans->end(), [](const ClockPlan &p) { return p.fit; }))
+		return exit_ok;
+	return fail(verb, "no NIC here can stamp all packets in hardware");
+}
+
+// Why nothing can be fed, if that is so and will not change by itself.
+std::optional<std::string> hopeless(const std::vector<FeedStatus> &all)
+{
+	std::string reasons;
+
+	for (const FeedStatus &s : all) {
+		if (s.state == FeedState::fed || s.state == FeedState::measuring ||
+		    s.state == FeedState::busy || s.state == FeedState::no_module ||
+		    s.state == FeedState::yielded)
+			return std::nullopt;
+		reasons += (reasons.empty() ? "" : "; ") + s.iface + ": " + s.trouble;
+	}
+	return all.empty() ? "no NIC here can stamp all packets in hardware (swiftctl clock shows them)" :
+			     reasons;
+}
+
+int feed(System &system, const ClockOptions &options, std::uint32_t interval_ms)
+{
+	const StopSignals stop;
+	const Fd signals(signalfd(-1, &stop.set(), SFD_NONBLOCK | SFD_CLOEXEC));
+	auto host = real_clock_host();
+	bool reader_gone = false;
+
+	if (!signals)
+		return fail(verb, errno_error("cannot wait for signals", errno).text());
+	if (!host)
+		return fail(verb, host.error().text());
+	if (auto known = devices(system, options.ifaces); !known)
+		return fail(verb, known.error().text());
+
+	ClockFeeder feeder(system, **host, {options.ifaces, interval_ms}, [&](const FeedEvent &e) {
+		if (options.json)
+			reader_gone |= !print(feed_event_json(e, clock_ns(CLOCK_REALTIME)));
+		else if (e.trouble)
+			note(verb, e.iface + ": " + e.text);
+		else
+			reader_gone |= !print(fmt::format("{}: {}\n", e.iface, e.text));
+	});
+
+	if (auto started = feeder.start(); !started)
+		return fail(verb, started.error().text());
+	if (const auto why = hopeless(feeder.status()))
+		return fail(verb, *why);
+
+	std::array<pollfd, 2> wait = {{{feeder.fd(), POLLIN, 0}, {signals.get(), POLLIN, 0}}};
+
+	while (!reader_gone) {
+		if (poll(wait.data(), wait.size(), -1) < 0 && errno != EINTR)
+			return fail(verb, errno_error("cannot wait for events", errno).text());
+		if (wait[1].revents)
+			break;
+		if (wait[0].revents)
+			feeder.dispatch();
+	}
+	feeder.stop();
+	return reader_gone ? exit_failed : exit_ok;
+}
+
+} // namespace
+
+HostNow host_now()
+{
+	return {clock_ns(CLOCK_MONOTONIC), clock_ns(CLOCK_REALTIME)};
+}
+
+Result<ClockSnapshot> take_clocks(System &system, const std::vector<std::string> &ifaces,
+				  const HostNow &now)
+{
+	ClockSnapshot snapshot;
+	auto known = devices(system, ifaces);
+	auto clocks = system.nic_clocks();
+
+	snapshot.now = now;
+	if (!known)
+		return known.error();
+	if (!clocks)
+		snapshot.error = clocks.error();
+	for (const std::string &dev : *known) {
+		ClockRow row;
+		const auto t = system.timestamps(dev);
+
+		row.iface = dev;
+		row.ifindex = ifindex_of(system, dev);
+		if (t)
+			row.stamps = *t;
+		if (clocks)
+			for (const NicClock &c : *clocks)
+				if (c.ifindex == row.ifindex)
+					row.clock = c;
+		if (row.clock && row.clock->owner)
+			row.owner = netlink_port_text(system, row.clock->owner);
+		if (row.clock || !ifaces.empty() ||
+		    (t && t->phc_index >= 0 && !is_stacked(system, dev)))
+			snapshot.rows.push_back(std::move(row));
+	}
+	return snapshot;
+}
+
+Result<std::vector<ClockPlan>> plan_clocks(System &system, const std::vector<std::string> &ifaces)
+{
+	auto known = devices(system, ifaces);
+	std::vector<ClockPlan> plans;
+
+	if (!known)
+		return known.error();
+	for (const std::string &dev : *known) {
+		const auto t = system.timestamps(dev);
+		ClockPlan p;
+
+		p.iface = dev;
+		if (!t)
+			p.why_not = "cannot ask for its time stamping: " + t.error().text();
+		else if (is_stacked(system, dev))
+			p.why_not = "it is on top of another interface: give the NIC itself";
+		else if (t->phc_index < 0)
+			p.why_not = "it has no clock of its own (PHC)";
+		else if (!t->can_hw_rx_all)
+			p.why_not = "it cannot stamp all packets; its filters: " +
+				    rx_filters_text(t->rx_filters);
+		else
+			p.fit = true;
+		if (t) {
+			p.phc_index = t->phc_index;
+			p.now = t->now;
+			p.wanted = {t->now ? t->now->tx_type : HWTSTAMP_TX_OFF, HWTSTAMP_FILTER_ALL};
+			if (p.wanted.tx_type == HWTSTAMP_TX_OFF && (t->tx_types & 1U << HWTSTAMP_TX_ON))
+				p.wanted.tx_type = HWTSTAMP_TX_ON;
+		}
+		plans.push_back(std::move(p));
+	}
+	return plans;
+}
+
+int run_clock(const ClockOptions &options)
+{
+	const auto system = real_system(options.root);
+	auto interval = parse_int("--interval", options.interval_ms, 10, 10000);
+
+	if (!interval)
+		return fail_usage(verb, interval.error().text());
+
+	const auto interval_ms = static_cast<std::uint32_t>(*interval);
+
+	switch (options.action) {
+	case ClockOptions::Action::show:
+		break;
+	case ClockOptions::Action::run:
+		return options.dry_run ? dry_run(*system, options, interval_ms) :
+					 feed(*system, options, interval_ms);
+	case ClockOptions::Action::read:
+		return read_clocks(*system, options);
+	case ClockOptions::Action::restore:
+		return restore(*system, options);
+	}
+	return show(*system, options);
+}
+
+} // namespace swift

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: MIT
+// The options of `swiftctl probe`, checked. Pure.
+#include <fmt/format.h>
+
+#include "probe.h"
+#include "text.h"
+
+namespace swift {
+
+namespace {
+
+constexpr std::size_t max_targets = 4096;
+constexpr double max_rate_pps = 100000; // of all probes; a responder answers no more
+
+// @value stays as it is if @text is empty.
+template <typename T>
+Result<void> number(std::string_view name, const std::string &text, std::int64_t min, std::int64_t max,
+		    T &value)
+{
+	if (text.empty())
+		return {};
+
+	auto v = parse_int(name, text, min, max);
+
+	if (!v)
+		return v.error();
+	value = static_cast<T>(*v);
+	return {};
+}
+
+Result<void> milliseconds(std::string_view name, const std::string &text, double min, double max,
+			  std::int64_t &value_ns)
+{
+	if (text.empty())
+		return {};
+
+	auto v = parse_decimal(name, text, min, max);
+
+	if (!v)
+		return v.error();
+	value_ns = static_cast<std::int64_t>(*v * 1e6);
+	return {};
+}
+
+Error only_with(std::string_view option, std::string_view other)
+{
+	return Error{fmt::format("{} goes with {} only", option, other)};
+}
+
+// Which options of the prober were given to a responder.
+std::string_view prober_option(const ProbeOptions &o)
+{
+	return !o.targets.empty()	 ? "a target" :
+	       !o.targets_file.empty() ? "--targets" :
+	       !o.count.empty()	       ? "--count" :
+	       !o.interval_ms.empty()  ? "--interval" :
+	       !o.timeout_ms.empty()   ? "--timeout" :
+	       !o.size.empty()	       ? "--size" :
+	       !o.dscp.empty()	       ? "--dscp" :
+	       !o.watch.empty()	       ? "--watch" :
+	       o.json		       ? "--json" :
+	       o.wide		       ? "--wide" :
+					 "";
+}
+
+Result<ProbePlan> responder_plan(const ProbeOptions &o, ProbePlan plan)
+{
+	std::uint16_t port = probe_port;
+
+	if (const auto other = prober_option(o); !other.empty())
+		return Error{fmt::format("--respond and {} exclude each other", other)};
+	if (auto r = number("--port", o.port, 1, 65535, port); !r)
+		return r.error();
+	if (o.bind.empty()) {
+		Address v6;
+
+		v6.v6 = true;
+		plan.bind = {{{Address{}, port}, 0}, {{v6, port}, 0}};
+		return plan;
+	}
+	// With a scope, an address is for the resolver; names are not meant here.
+	auto address = Address::parse(o.bind.substr(0, o.bind.find('%')));
+
+	if (!address)
+		return Error{"--bind", o.bind, "an IPv4 or IPv6 address of this host"};
+
+	auto bound = resolve_probe(address->v6 ? "[" + o.bind + "]" : o.bind, port);
+
+	if (!bound)
+		return bound.error();
+	plan.bind = {*bound};
+	return plan;
+}
+
+} // namespace
+
+Result<std::vector<std::string>> parse_targets(const std::string &name, const std::string &content)
+{
+	std::vector<std::string> targets;
+	std::size_t number = 0;
+
+	for (const std::string &line : split(content, '\n')) {
+		const auto parts = words(std::string_view(line).substr(0, line.find('#')));
+
+		number++;
+		if (parts.empty())
+			continue;
+		if (parts.size() > 1)
+			return Error{fmt::format("{}:{}: one target a line", name, number), parts[1]};
+		for (const char c : parts[0])
+			if (static_cast<unsigned char>(c) <= ' ' || static_cast<unsigned char>(c) >= 127)
+				return Error{fmt::format("{}:{}: not a target", name, number), {},
+					     "HOST, HOST:PORT, [ADDRESS]:PORT"};
+		if (auto port = probe_port_of(parts[0]); !port)
+			return Error{fmt::format("{}:{}: {}", name, number, port.error().text())};
+		targets.push_back(parts[0]);
+	}
+	return targets;
+}
+
+Result<ProbePlan> ProbePlan::from(const ProbeOptions &o, const std::string &file)
+{
+	ProbePlan p;
+
+	p.stamp = o.stamp;
+	p.json = o.json;
+	p.wide = o.wide;
+	p.iface = o.iface;
+	if (o.stamp && o.iface.empty())
+		return only_with("--stamp", "--iface");
+	if (o.respond)
+		return responder_plan(o, p);
+	if (!o.bind.empty())
+		return only_with("--bind", "--respond");
+	if (!o.port.empty())
+		return only_with("--port", "--respond (a target's is HOST:PORT)");
+
+	p.targets = o.targets;
+	for (const std::string &t : o.targets)
+		if (auto port = probe_port_of(t); !port)
+			return port.error();
+	if (!o.targets_file.empty()) {
+		auto more = parse_targets(o.targets_file, file);
+
+		if (!more)
+			return more.error();
+		p.targets.insert(p.targets.end(), more->begin(), more->end());
+	}
+	if (p.targets.empty())
+		return Error{o.targets_file.empty() ? "no target given" : "no target in " + o.targets_file};
+	if (p.targets.size() > max_targets)
+		return Error{"too many targets", std::to_string(p.targets.size()),
+			     "at most " + std::to_string(max_targets)};
+	if (!o.watch.empty()) {
+		auto v = parse_decimal("--watch", o.watch, 0.1, 3600);
+
+		if (!v)
+			return v.error();
+		p.watch_s = *v;
+		p.count = 0;
+	}
+	if (auto r = number("--count", o.count, 1, 1000000000, p.count); !r)
+		return r.error();
+	if (auto r = milliseconds("--interval", o.interval_ms, 0.01, 60000, p.interval_ns); !r)
+		return r.error();
+	if (auto r = milliseconds("--timeout", o.timeout_ms, 1, 2000, p.timeout_ns); !r)
+		return r.error();
+	if (auto r = number("--size", o.size, probe_min_bytes, probe_max_bytes, p.size_bytes); !r)
+		return r.error();
+	if (auto r = number("--dscp", o.dscp, 0, 63, p.dscp); !r)
+		return r.error();
+
+	const double least_ms = static_cast<double>(p.targets.size()) * 1e3 / max_rate_pps;
+
+	if (static_cast<double>(p.interval_ns) / 1e6 < least_ms)
+		return Error{fmt::format("--interval for {} targets", p.targets.size()),
+			     o.interval_ms.empty() ? "10" : o.interval_ms,
+			     fmt::format("at least {:.2f}", least_ms)};
+	return p;
+}
+
+} // namespace swift

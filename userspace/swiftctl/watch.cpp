@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT
+#include "watch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <ctime>
+
+namespace swift {
+
+StopSignals::StopSignals()
+{
+	sigemptyset(&set_);
+	sigaddset(&set_, SIGINT);
+	sigaddset(&set_, SIGTERM);
+	sigprocmask(SIG_BLOCK, &set_, &before_);
+}
+
+StopSignals::~StopSignals()
+{
+	// Ignoring also drops what is pending.
+	signal(SIGINT, SIG_IGN);
+	signal(SIGTERM, SIG_IGN);
+	sigprocmask(SIG_SETMASK, &before_, nullptr);
+}
+
+bool StopSignals::sleep(double seconds) const
+{
+	using namespace std::chrono;
+	const auto until =
+		steady_clock::now() + duration_cast<steady_clock::duration>(duration<double>(seconds));
+
+	for (;;) {
+		const auto left = std::max<std::int64_t>(
+			duration_cast<nanoseconds>(until - steady_clock::now()).count(), 0);
+		const timespec wait = {static_cast<time_t>(left / 1000000000),
+				       static_cast<long>(left % 1000000000)};
+
+		if (sigtimedwait(&set_, nullptr, &wait) >= 0)
+			return true;
+		if (errno == EAGAIN)
+			return false;
+	}
+}
+
+std::string local_time(std::int64_t time_ns)
+{
+	const auto seconds = static_cast<std::time_t>(time_ns / 1000000000);
+
+	std::array<char, 32> day{};
+	std::array<char, 8> zone{};
+	std::tm parts{};
+
+	localtime_r(&seconds, &parts);
+	std::strftime(day.data(), day.size(), "%Y-%m-%d %H:%M:%S", &parts);
+	std::strftime(zone.data(), zone.size(), "%z", &parts);
+	return fmt::format("{}.{:03} {}", day.data(), time_ns / 1000000 % 1000, zone.data());
+}
+
+std::string redraw(std::vector<std::string> lines, const Terminal &terminal, const std::string &more)
+{
+	std::string out = "\x1b[H";
+
+	if (terminal.rows > 1 && lines.size() > terminal.rows - 1) {
+		const std::size_t kept = terminal.rows - 2;
+
+		lines.resize(kept);
+		lines.push_back(terminal.paint(more, Colour::dim));
+	}
+	for (const std::string &line : lines)
+		out += line + "\x1b[K\n";
+	return out + "\x1b[J";
+}
+
+} // namespace swift
