@@ -2,6 +2,7 @@
 """The cases of test_fabric, run inside the guest. Each gets the path of labfab.ko."""
 
 import collections
+import contextlib
 import ctypes
 import errno
 import os
@@ -548,7 +549,7 @@ class Timex(ctypes.Structure):
 
 class Clock:
     def __init__(self, index):
-        self.fd = os.open(f"/tmp/dev/ptp{index}", os.O_RDWR)
+        self.fd = os.open(f"/dev/ptp{index}", os.O_RDWR)
         self.id = (~self.fd << 3) | 3
 
     def read_ns(self):
@@ -562,7 +563,6 @@ class Clock:
 
 
 def phc(module):
-    guest.mount("devtmpfs", "devtmpfs", "/tmp/dev")
     hosts = ["phc=1 phc_offset_ns=-123456789", "phc=1 phc_drift_ppb=-37000", "stamps=0", ""]
     with Net(module, hosts, [""], [f"h{i} s0 {10 * G}" for i in range(4)]) as net:
         said = [host.run("ethtool", "-T", "eth0") for host in net.hosts]
@@ -627,6 +627,49 @@ def phc(module):
     same("a clock that is gone with its module says so", (one.read_ns(), two.read_ns()), (-errno.ENODEV, -errno.ENODEV))
     for clock in (one, two):
         os.close(clock.fd)
+
+
+def arrivals(host):
+    """Of each frame: its stamp of hardware, and the index of the NIC that its NAPI id leads to."""
+    result = []
+    while True:
+        try:
+            ancillary = host.rx.recvmsg(65536, 512)[1]
+        except BlockingIOError:
+            return result
+        info = [struct.unpack("IIII", data)[0] for level, kind, data in ancillary
+                if (level, kind) == (socket.SOL_SOCKET, fn.SCM_TIMESTAMPING_PKTINFO)]
+        result.append((stamps_of(ancillary)[1], *info))
+
+
+def napi(module):
+    """Whose frame it is, and stamps that only the driver can tell."""
+    hosts = ["", "netdev_stamps=1 phc=1 phc_offset_ns=7000000000", "stamps=0 netdev_stamps=1"]
+    with Net(module, hosts, [""], [f"h{i} s0 {10 * G}" for i in range(3)]) as net:
+        plain, late, none = net.hosts
+        for host in net.hosts:
+            host.listen()
+            stamping(host.rx, fn.RX_HARDWARE | fn.RAW_HARDWARE | fn.OPT_PKTINFO)
+        offset_ns = first_bit_ns(0, 1514, [(10 * G, 1), (10 * G, 1)])
+        sent_ns = plain.departs(frame(0, 1, 1514))
+        plain.send(frame(0, 2, 1514))
+        time.sleep(0.01)
+        got = arrivals(late)
+        near("a stamp that the driver tells is the PHC's time", got[0][0] - sent_ns, 7 * G + offset_ns, 2)
+        same("  a NIC without stamps has none of these either", arrivals(none), [(0,)])
+        late.send(frame(1, 0, 1514))
+        time.sleep(0.01)
+        index = [int(host.run("cat", "/sys/class/net/eth0/ifindex")) for host in (plain, late)]
+        same("a frame's NAPI id leads to its NIC", [got[0][1:], arrivals(plain)[0][1:]], [(index[1],), (index[0],)])
+        late.run("ip", "link", "set", "eth0", "down")
+        late.run("ip", "link", "set", "eth0", "up")
+        time.sleep(0.5)
+        with contextlib.suppress(OSError):
+            late.rx.recv(1)  # the error that it was down
+        arrivals(late)
+        plain.send(frame(0, 1, 1514))
+        time.sleep(0.01)
+        same("  also when that was down", [(stamp > 0, *info) for stamp, *info in arrivals(late)], [(True, index[1])])
 
 
 # --- Control ------------------------------------------------------------------------------
@@ -766,7 +809,7 @@ def unload(module):
         ok("and the module loads and works again", " 0% packet loss" in net.hosts[0].run("ping", "-qc2", "-W5", fn.address(1)))
 
 
-CASES = (timing, tso, conservation, buffers, classes, routes, faults, carrier, service, queues, phc, lines, unload)
+CASES = (timing, tso, conservation, buffers, classes, routes, faults, carrier, service, queues, phc, napi, lines, unload)
 
 
 def main(module, names):

@@ -10,6 +10,8 @@ Runs as init of the lab's kernel: guest.py JOBDIR, where JOBDIR/job.json has
     hosts         [{"id": N, "args": "key=value ...", "sysctls": {name: value}}]
     switches      ["id=N key=value ..."]
     links         ["a=hN b=sN ..."]
+    clocks        hosts whose NICs' clocks JOBDIR/swiftctl tells the module of
+    truth         if there: what labload knows of it is read, too
     load          lines for labload, but for go and measure
     go_ns         when the load starts, CLOCK_MONOTONIC
     measure       line for labload without its verb; with its numbers again as
@@ -18,7 +20,7 @@ Runs as init of the lab's kernel: guest.py JOBDIR, where JOBDIR/job.json has
     host_commands [command], each run in each host's namespace
     command       argv, instead of a load; runs with the hosts' names in /run/netns
 
-JOBDIR is the one place of the machine's file system that can be written. A job that
+Of the machine's file system JOBDIR alone can be written, as /mnt; /run is the guest's own. A job that
 went wrong leaves the reason in JOBDIR/error; one that ended well has JOBDIR/done.
 """
 
@@ -75,6 +77,7 @@ def read(path):
 
 
 FABRIC, LOAD = "/sys/kernel/debug/labfab/", "/sys/kernel/debug/labload/"
+SWIFTCTL, CLOCK_KNOWN_NS = "/mnt/swiftctl", 2 * 10**9
 
 
 def set_sysctls(values):
@@ -155,6 +158,59 @@ def build(job):
     os.close(home)
 
 
+class Clocks:
+    """`swiftctl clock run` of each host, for its NIC; from when all their lines are known to the end."""
+
+    def __init__(self, job):
+        self.job, self.running = job, {}
+
+    def __enter__(self):
+        try:
+            for host in self.job.get("clocks", []):
+                self.start(host)
+            for host in self.running:
+                self.wait(host)
+        except Failure:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        for process in self.running.values():
+            process.terminate()
+        for process in self.running.values():
+            process.wait()
+
+    @staticmethod
+    def inside(host, *argv):
+        """As `ip` has it, with the host's own /sys."""
+        return ["ip", "netns", "exec", f"h{host}", *argv]
+
+    def start(self, host):
+        with open(f"/run/clock-h{host}", "wb") as said:
+            self.running[host] = subprocess.Popen(self.inside(host, SWIFTCTL, "clock", "run", "--iface", "eth0"),
+                                                  stdin=subprocess.DEVNULL, stdout=said, stderr=said)
+
+    def wait(self, host):
+        until_ns = monotonic_ns() + CLOCK_KNOWN_NS
+        while not self.is_known(host):
+            said = read(f"/run/clock-h{host}").decode(errors="replace").strip()
+            if self.running[host].poll() is not None:
+                raise Failure(f"h{host}: swiftctl clock run ended: {said}")
+            if monotonic_ns() > until_ns:
+                raise Failure(f"h{host}: no line of eth0's clock in {CLOCK_KNOWN_NS} ns: {said}")
+            time.sleep(0.1)
+
+    def is_known(self, host):
+        shown = subprocess.run(self.inside(host, SWIFTCTL, "clock", "show", "--json"), stdin=subprocess.DEVNULL,
+                               capture_output=True, check=False)
+        try:
+            return any(nic["iface"] == "eth0" and nic["line"] and nic["line"]["valid_ms"] > 0
+                       for nic in json.loads(shown.stdout)["nics"])
+        except (ValueError, KeyError, TypeError):
+            return False
+
+
 def monotonic_ns():
     return time.clock_gettime_ns(time.CLOCK_MONOTONIC)
 
@@ -228,11 +284,16 @@ def since(before, after):
 
 def run(job, out):
     build(job)
-    if "command" in job:
-        status = subprocess.run(job["command"], check=False).returncode
-        with open(f"{out}/status", "w", encoding="utf-8") as file:
-            file.write(str(status))
-        return
+    with Clocks(job):
+        if "command" in job:
+            status = subprocess.run(job["command"], check=False).returncode
+            with open(f"{out}/status", "w", encoding="utf-8") as file:
+                file.write(str(status))
+        else:
+            measure(job, out)
+
+
+def measure(job, out):
     before = counters(job)
     wait, start = run_load(job, out)
     fabric = read(FABRIC + "stats")
@@ -241,7 +302,7 @@ def run(job, out):
              "fabric_reset": start["fabric_reset"],
              "counters_start": json.dumps(since(before, start["counters_start"])).encode(),
              "counters": json.dumps(since(start["counters_start"], after)).encode()}
-    for name in ("flows", "groups", "messages", "samples"):
+    for name in ("flows", "groups", "messages", "samples", *(["truth"] if "truth" in job else [])):
         files[name] = read(LOAD + name)
     write(LOAD + "control", "stop")
     for name, content in files.items():
@@ -254,11 +315,11 @@ def main(out):
     mount("proc", "proc", "/proc")
     mount("sysfs", "sysfs", "/sys")
     mount("debugfs", "debugfs", "/sys/kernel/debug")
+    mount("devtmpfs", "devtmpfs", "/dev")
     mount("tmpfs", "tmpfs", "/run")
-    mount("tmpfs", "tmpfs", "/tmp")
     mount("hostfs", "none", "/mnt", out)
     libc.prctl(PR_SET_TIMERSLACK, 1)  # or sleeps are 50 us late
-    os.environ.update(PATH="/usr/sbin:/usr/bin:/sbin:/bin", HOME="/tmp")
+    os.environ.update(PATH="/usr/sbin:/usr/bin:/sbin:/bin", HOME="/run", TMPDIR="/run")
     try:
         run(json.loads(read("/mnt/job.json")), "/mnt")
         end = "done"

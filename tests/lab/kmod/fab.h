@@ -84,6 +84,7 @@ struct fab_cb {
 	u32 wire_bytes;
 	u32 hash; /* of the flow, for ECMP */
 	u32 queued_bytes; /* what a switch's buffer holds it as */
+	u32 truth; /* labfab.h: what the sender's stack marked it with */
 	u8 class;
 	u8 corrupt;
 	u8 lost;
@@ -207,7 +208,7 @@ struct fab_phc {
 };
 
 struct fab_host_config {
-	u64 id, mtu, txq_pkts, ring_pkts, rx_pkt_ns, rx_kb_ns, stamps, phc, seed;
+	u64 id, mtu, txq_pkts, ring_pkts, rx_pkt_ns, rx_kb_ns, stamps, netdev_stamps, phc, seed;
 	s64 phc_offset_ns, phc_drift_ppb;
 	bool ring_stage;
 };
@@ -219,6 +220,7 @@ struct fab_host {
 	struct fab_switch *sw; /* to which it is linked */
 	struct fab_phc phc;
 	struct kernel_hwtstamp_config stamping;
+	struct napi_struct napi; /* tells whose a frame is; nobody polls it */
 
 	struct sk_buff_head ring; /* arrived, not yet served */
 	struct fab_event service; /* of its head */

@@ -29,6 +29,11 @@ static u32 n_links;
 static bool started;
 static struct dentry *debugfs;
 
+bool labfab_truth;
+EXPORT_SYMBOL_GPL(labfab_truth);
+module_param_named(truth, labfab_truth, bool, 0444);
+MODULE_PARM_DESC(truth, "frames tell when they arrived (labfab.h)");
+
 struct fab_host *fab_host(u32 id)
 {
 	return id < LABFAB_HOSTS_MAX ? hosts[id] : NULL;
@@ -74,6 +79,7 @@ static int fab_control_host(char *line)
 		LAB_NUMBER("rx_pkt_ns", 0, 1000000, &c.rx_pkt_ns),
 		LAB_NUMBER("rx_kb_ns", 0, 1000000, &c.rx_kb_ns),
 		LAB_NUMBER("stamps", 0, 1, &c.stamps),
+		LAB_NUMBER("netdev_stamps", 0, 1, &c.netdev_stamps),
 		LAB_NUMBER("phc", 0, 1, &c.phc),
 		LAB_NUMBER("seed", 0, U32_MAX, &c.seed),
 		LAB_TEXT("rx_stage", &stage),

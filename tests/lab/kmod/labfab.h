@@ -9,6 +9,14 @@
 
 #define LABFAB_HOSTS_MAX 1024
 
+/*
+ * The module's parameter truth: a frame that goes up to a host then carries
+ *
+ *	skb->mark	when its first bit was at the NIC: CLOCK_MONOTONIC, ns, low 32 bits
+ *	skb->priority	the mark with which the sender's stack gave it to its NIC
+ */
+extern bool labfab_truth;
+
 /* The namespace of host @id, held for the caller (put_net()), or NULL. */
 struct net *labfab_host_net(u32 id);
 

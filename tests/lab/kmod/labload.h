@@ -7,6 +7,7 @@
  *   labload_sock.c     sockets: connecting, accepting, sending, receiving
  *   labload_flow.c     what is to be sent when: streams, requests, Poisson messages
  *   labload_measure.c  the window: counters, histograms, samples, the RTT probe
+ *   labload_truth.c    what Swift measures, beside what labfab knows
  *
  * load.mutex: control lines and readers, one at a time. load.lock: what softirqs change,
  * innermost but for the worker's own. A socket's lock is never taken inside either.
@@ -40,6 +41,17 @@
 
 enum load_side { LOAD_CLIENT, LOAD_SERVER, LOAD_SIDES };
 
+/* What is true of an end's packets (labload_truth.c); with the socket locked. */
+struct load_truth {
+	u32 t2_ns; /* arrival of the newest data, if no ACK has told of it */
+	bool has_t2;
+	/* Of the packet at hand: */
+	bool known;
+	u32 local_ns; /* t6 - t5 */
+	u32 remote_ns; /* t4 - t2; 0 = not told */
+	u64 rtt_ns; /* t6 - t1; 0 = it tells none */
+};
+
 /* One end of a connection. Counters are under load.lock, but for @sent. */
 struct load_end {
 	struct load_flow *flow;
@@ -49,10 +61,12 @@ struct load_end {
 	u64 goal; /* bytes to send in all */
 	u64 received; /* bytes read */
 	u64 boundary; /* when as much is received, a request or a message is complete */
+	struct load_truth truth;
 };
 
 int load_connect(void);
 void load_close(void);
+void load_own(struct load_end *end, u64 for_ns);
 
 void load_data_ready(struct sock *sk); /* tells our sockets from others */
 
@@ -163,6 +177,16 @@ void load_counters_now(const struct load_flow *flow, struct load_counters *now);
 void load_counters(const struct load_flow *flow, struct load_counters *to);
 int load_probe_start(void);
 void load_probe_stop(void);
+
+/* --- The truth ------------------------------------------------------------------------- */
+
+int load_truth_start(void);
+void load_truth_stop(void);
+int load_truth_host_start(struct net *net);
+void load_truth_host_stop(struct net *net);
+void load_truth_reset(void); /* under load.lock */
+void load_truth_received(struct load_end *end, const struct sk_buff *skb, u64 rtt_ns);
+int load_truth_show(struct seq_file *m, void *v);
 
 /* --- All of it --------------------------------------------------------------------------- */
 

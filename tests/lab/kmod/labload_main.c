@@ -319,6 +319,31 @@ static void load_stop(void)
 	load.state = LOAD_STOPPED;
 }
 
+static int load_do_own(char *line)
+{
+	char *end = NULL;
+	u64 flow, for_ns;
+	struct lab_arg args[] = {
+		LAB_NEEDED("flow", 0, LOAD_FLOWS_MAX - 1, &flow),
+		LAB_NEEDED("for_ns", 1, NSEC_PER_SEC, &for_ns),
+		LAB_TEXT("end", &end),
+	};
+	int err = lab_parse(line, args, ARRAY_SIZE(args));
+	int side = end && !strcmp(end, "src") ? LOAD_CLIENT :
+		   end && !strcmp(end, "dst") ? LOAD_SERVER : -1;
+
+	if (err)
+		return err;
+	if (side < 0) {
+		pr_err("end=%s: expected src or dst\n", end ?: "");
+		return -EINVAL;
+	}
+	if (flow >= load.n_flows || (load.state != LOAD_CONNECTED && load.state != LOAD_GOING))
+		return load_refuse(-ENOENT, "flow: no such connection");
+	load_own(&load.flows[flow]->end[side], for_ns);
+	return 0;
+}
+
 static int load_do_stop(char *line)
 {
 	int err = lab_parse(line, NULL, 0);
@@ -334,6 +359,7 @@ static const struct lab_verb load_verbs[] = {
 	{ "connect", load_do_connect },
 	{ "go", load_do_go },
 	{ "measure", load_do_measure },
+	{ "own", load_do_own },
 	{ "stop", load_do_stop },
 };
 
@@ -383,10 +409,13 @@ static int load_seq_show(struct seq_file *m, void *v)
 		   c.connected);
 	seq_printf(m, " rx_bytes=%llu messages=%llu retrans=%u rtos=%u cwnd_pkts=%u srtt_us=%u",
 		   c.received, c.messages, c.retrans, c.rtos, c.cwnd_pkts, c.srtt_us);
-	seq_printf(m, " fabric_ns=%u endpoint_ns=%u target_ns=%u fcwnd_q16=%u ecwnd_q16=%u\n",
+	seq_printf(m, " fabric_ns=%u endpoint_ns=%u target_ns=%u fcwnd_q16=%u ecwnd_q16=%u",
 		   c.law.fabric_ns & ~TCP_SWIFT_SOURCE_MASK,
 		   c.law.endpoint_ns & ~TCP_SWIFT_SOURCE_MASK, c.law.target_ns,
 		   c.law.fcwnd_q16, c.law.ecwnd_q16);
+	seq_printf(m, " local_source=%u remote_source=%u\n",
+		   c.law.fabric_ns & TCP_SWIFT_SOURCE_MASK,
+		   c.law.endpoint_ns & TCP_SWIFT_SOURCE_MASK);
 	return 0;
 }
 
@@ -467,6 +496,8 @@ static int load_wait_show(struct seq_file *m, void *v)
 }
 DEFINE_SHOW_ATTRIBUTE(load_wait);
 
+DEFINE_SHOW_ATTRIBUTE(load_truth);
+
 static ssize_t load_records_read(struct file *file, char __user *buf, size_t len, loff_t *pos)
 {
 	const struct records *records = file->private_data;
@@ -496,6 +527,7 @@ static void load_make_files(void)
 	debugfs_create_file("wait", 0400, load_dir, NULL, &load_wait_fops);
 	debugfs_create_file("flows", 0400, load_dir, NULL, &load_flows_fops);
 	debugfs_create_file("groups", 0400, load_dir, NULL, &load_groups_fops);
+	debugfs_create_file("truth", 0400, load_dir, NULL, &load_truth_fops);
 	debugfs_create_file("messages", 0400, load_dir, &load.messages, &load_records_fops);
 	debugfs_create_file("samples", 0400, load_dir, &load.samples, &load_records_fops);
 }
@@ -523,7 +555,12 @@ static int __init load_init(void)
 	load.flows = kvcalloc(LOAD_FLOWS_MAX, sizeof(*load.flows), GFP_KERNEL);
 	err = load.flows ? 0 : -ENOMEM;
 	err = err ?: records_init(&load.messages) ?: records_init(&load.samples) ?:
-	      load_probe_start();
+	      load_truth_start();
+	if (!err) {
+		err = load_probe_start();
+		if (err)
+			load_truth_stop();
+	}
 	if (err)
 		load_free();
 	else
@@ -536,6 +573,7 @@ static void __exit load_exit(void)
 	debugfs_remove_recursive(load_dir);
 	load_stop();
 	load_probe_stop();
+	load_truth_stop();
 	load_forget();
 	load_free();
 }

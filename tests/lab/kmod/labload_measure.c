@@ -97,6 +97,7 @@ static void load_window_open(void)
 	}
 	for (i = 0; i < load.n_flows; i++)
 		load_counters_now(load.flows[i], &load.flows[i]->base);
+	load_truth_reset();
 	WRITE_ONCE(load.window, LOAD_WINDOW_OPEN);
 }
 
@@ -232,31 +233,40 @@ static const struct sk_buff *load_newest_acked(const struct sock *sk, u32 ack)
 	return newest;
 }
 
+/* A segment that was sent twice, or that a SACK told of before, tells no time: -1. */
+static s64 load_rtt_ns(const struct sock *sk, u32 ack)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	const struct sk_buff *newest;
+
+	if (!after(ack, tp->snd_una) || after(ack, tp->snd_nxt))
+		return -1;
+	newest = load_newest_acked(sk, ack);
+	if (!newest || TCP_SKB_CB(newest)->sacked & (TCPCB_EVER_RETRANS | TCPCB_SACKED_ACKED))
+		return -1;
+	return max(tcp_clock_ns() - newest->skb_mstamp_ns, 0);
+}
+
 /*
  * The first statement of tcp_rcv_established(): the socket is locked, TCP has not looked
- * yet. A segment that was sent twice, or that a SACK told of before, tells no time.
+ * yet.
  */
 static void load_probe(void *data, struct sock *sk, struct sk_buff *skb)
 {
-	const struct tcp_sock *tp = tcp_sk(sk);
-	const u32 ack = TCP_SKB_CB(skb)->ack_seq;
-	const struct sk_buff *newest;
 	struct load_end *end;
 	s64 rtt_ns;
 
-	if (READ_ONCE(sk->sk_data_ready) != load_data_ready ||
-	    READ_ONCE(load.window) != LOAD_WINDOW_OPEN ||
-	    !after(ack, tp->snd_una) || after(ack, tp->snd_nxt))
+	if (READ_ONCE(sk->sk_data_ready) != load_data_ready)
 		return;
-	newest = load_newest_acked(sk, ack);
-	if (!newest || TCP_SKB_CB(newest)->sacked & (TCPCB_EVER_RETRANS | TCPCB_SACKED_ACKED))
-		return;
-
-	rtt_ns = tcp_clock_ns() - newest->skb_mstamp_ns;
 	end = sk->sk_user_data;
+	rtt_ns = READ_ONCE(load.window) == LOAD_WINDOW_OPEN ?
+			 load_rtt_ns(sk, TCP_SKB_CB(skb)->ack_seq) : -1;
+	load_truth_received(end, skb, max(rtt_ns, 0));
+	if (rtt_ns < 0)
+		return;
 	spin_lock_bh(&load.lock);
 	if (load.window == LOAD_WINDOW_OPEN)
-		hist_add(&end->flow->group->rtt, max(rtt_ns, 0));
+		hist_add(&end->flow->group->rtt, rtt_ns);
 	spin_unlock_bh(&load.lock);
 }
 

@@ -159,6 +159,17 @@ static void load_end_work(struct kthread_work *work)
 	load_send(end);
 }
 
+/* As a process that is in the middle of something: what comes meanwhile waits. */
+void load_own(struct load_end *end, u64 for_ns)
+{
+	ktime_t until = ktime_add_ns(ktime_get(), for_ns);
+
+	lock_sock(end->sock->sk);
+	set_current_state(TASK_UNINTERRUPTIBLE);
+	schedule_hrtimeout_range(&until, 0, HRTIMER_MODE_ABS);
+	release_sock(end->sock->sk);
+}
+
 /* --- Taking sockets, and giving them back -------------------------------------------------- */
 
 static int load_option(struct socket *sock, int level, int name, void *value, int len)
@@ -348,11 +359,21 @@ static struct load_host *load_host(u32 id)
 {
 	struct load_host *host = &load.hosts[id];
 
-	if (!host->net) {
-		host->net = labfab_host_net(id);
-		host->next_port = LOAD_FIRST_PORT;
+	int err;
+
+	if (host->net)
+		return host;
+	host->net = labfab_host_net(id);
+	if (!host->net)
+		return ERR_PTR(-ENOENT);
+	host->next_port = LOAD_FIRST_PORT;
+	err = load_truth_host_start(host->net);
+	if (err) {
+		put_net(host->net);
+		host->net = NULL;
+		return ERR_PTR(err);
 	}
-	return host->net ? host : ERR_PTR(-ENOENT);
+	return host;
 }
 
 static int load_connect_flow(struct load_flow *flow)
@@ -363,7 +384,7 @@ static int load_connect_flow(struct load_flow *flow)
 	int len, err;
 
 	if (IS_ERR(src) || IS_ERR(dst))
-		return -ENOENT;
+		return IS_ERR(src) ? PTR_ERR(src) : PTR_ERR(dst);
 	flow->dport = LOAD_SERVER_PORT + flow->law;
 	err = load_listen(flow, dst);
 	if (err)
@@ -473,8 +494,10 @@ void load_close(void)
 		kthread_destroy_worker(load.worker);
 	load.worker = NULL;
 	for (i = 0; load.hosts && i < LABFAB_HOSTS_MAX; i++) {
-		if (load.hosts[i].net)
-			put_net(load.hosts[i].net);
+		if (!load.hosts[i].net)
+			continue;
+		load_truth_host_stop(load.hosts[i].net);
+		put_net(load.hosts[i].net);
 	}
 	kvfree(load.hosts);
 	load.hosts = NULL;

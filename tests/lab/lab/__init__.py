@@ -4,6 +4,7 @@
     fields.py      what a value may be: kinds, ranges, errors that name the field
     laws.py        the congestion controls and their tunables
     topology.py    hosts, switches, links, paths
+    clocks.py      who stamps what is received; the NICs' clocks
     load.py        flows and messages
     experiment.py  files, cases, --set, --scale
     kernel.py      the lab's kernel and modules

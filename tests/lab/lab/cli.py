@@ -11,7 +11,8 @@ import sys
 import threading
 import time
 
-from . import OUT, Failure, Mistake, checks, experiment, fields, kernel, laws, measure, results, text, topology, uml
+from . import (OUT, Failure, Mistake, checks, clocks, experiment, fields, kernel, laws, measure, results, text, topology,
+               uml)
 
 DESCRIPTION = """The papers' experiments on the real Linux TCP stack, in virtual time
 (Documentation/lab.md). Exit status: 0 all is as expected; 1 an expectation was
@@ -86,9 +87,11 @@ def build_parser():
     execute.add_argument("--seed", type=positive("seed", 1 << 31), default=1, metavar="N")
     execute.add_argument("argv", nargs="+", metavar="-- COMMAND")
 
-    report = commands.add_parser("report", help="an HTML report from a result")
+    report = commands.add_parser("report", help="a report from a result")
     report.add_argument("file", metavar="FILE.json")
-    report.add_argument("--html", required=True, metavar="OUT")
+    form = report.add_mutually_exclusive_group(required=True)
+    form.add_argument("--html", metavar="FILE", help="as one page")
+    form.add_argument("--markdown", metavar="DIR", help="as a page of each experiment, with plots as SVG")
     return parser
 
 
@@ -249,6 +252,8 @@ def run_command(options):
         return 0
     check_outputs(options)
     every = [run for plan in plans for run in plan.runs]
+    if any("clocks" in run.job for run in every):
+        clocks.check_built()
     uml.check_machine(max(run.mem_mb for run in every), min(options.jobs, len(every)))
     machine = kernel.prepare(options.debug_kernel)
     with open(f"{options.json}.log" if options.json else os.devnull, "w", encoding="utf-8") as log:
@@ -270,12 +275,16 @@ def write_results(found, options):
         write_report(found, options.html)
 
 
-def write_report(found, path):
+def reporter():
     try:
         from . import report
     except ImportError as error:
         raise Failure(f"a report needs {error.name}; run scripts/setup report") from None
-    results.write(path, report.render(json.loads(json.dumps(found))))
+    return report
+
+
+def write_report(found, path):
+    results.write(path, reporter().render(json.loads(json.dumps(found))))
 
 
 def compare_command(options):
@@ -299,6 +308,8 @@ def exec_command(options):
         raise fields.unknown("topology ", options.topology, [*topology.KINDS, *experiment.ids()])
     cc = choose_ccs(options.cc, one)[0]
     spec = experiment.cases(one)[0].spec
+    if spec["hosts"]["stamps"] == "hardware" and experiment.resolve_law(spec, cc)["law"] == "swift":
+        clocks.check_built()
     uml.check_machine(uml.memory_mb(spec, topology.build(spec["topology"]), []) + 512, 1)
     machine = kernel.prepare(options.debug_kernel)
     guests = uml.Guests()
@@ -309,7 +320,12 @@ def exec_command(options):
 
 
 def report_command(options):
-    write_report(results.read(options.file), options.html)
+    found = results.read(options.file)
+    if options.html:
+        write_report(found, options.html)
+    else:
+        for name, content in reporter().markdown(found).items():
+            results.write(os.path.join(options.markdown, name), content)
     return 0
 
 

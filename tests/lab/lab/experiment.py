@@ -9,7 +9,7 @@ import dataclasses
 import itertools
 import tomllib
 
-from . import Mistake, TOP, fields, laws, load, topology
+from . import Mistake, TOP, clocks, fields, laws, load, topology
 from .fields import listing, number, table, text, whole
 
 FILES = TOP / "tests/lab/experiments"
@@ -23,6 +23,7 @@ FIELDS = {
     "ccs": listing([], "laws that are run"),
     "seeds": whole(1, 1, 1000, "runs of each law and case"),
     "topology": table("see topology.py"),
+    "hosts": table("see clocks.py"),
     "load": table("by name, see load.py"),
     "laws": table("by name, see laws.py"),
     "time": table("see TIME"),
@@ -45,6 +46,7 @@ MEASURE = {
     "bdp_bytes": whole(100_000, 1, 1 << 30, "bounds of slowdown's groups of sizes: a packet, 1 and 8 BDP"),
     "exclude": listing([], "loads left out of slowdown"),
     "mem_mb": whole(0, 0, 1 << 20, "of the guest; 0 = estimated"),
+    "truth": whole(0, 0, 1, "also how far off the law's delays are"),
 }
 AXIS = {
     "key": text(None, "what varies"), "values": listing(None, "its values"),
@@ -142,6 +144,7 @@ def resolve_spec(raw):
     """All of an experiment's parameters, checked, with defaults."""
     spec = {
         "topology": topology.resolve(raw.get("topology", {})),
+        "hosts": fields.fill("hosts", clocks.HOSTS, raw.get("hosts", {})),
         "load": {name: load.resolve(name, fields.check(f"load.{name}", table(""), one))
                  for name, one in raw.get("load", {}).items()},
         "laws": {name: laws.resolve(name, fields.check(f"laws.{name}", table(""), one))
@@ -155,6 +158,7 @@ def resolve_spec(raw):
     for name in spec["measure"]["exclude"]:
         if name not in spec["load"]:
             raise Mistake(f"measure.exclude={name}: no such load")
+    clocks.check(spec)
     return spec
 
 
@@ -204,8 +208,8 @@ def cases(experiment):
         if experiment.scale < 1:
             scaled(raw, raw.get("scale", {}), experiment.scale, experiment.settings)
         for key, value in experiment.settings.items():
-            if split_key(key)[0] not in ("topology", "load", "laws", "time", "measure", "sysctls"):
-                raise Mistake(f"--set {key}: expected a key of topology, load, laws, time, measure or sysctls")
+            if split_key(key)[0] not in ("topology", "hosts", "load", "laws", "time", "measure", "sysctls"):
+                raise Mistake(f"--set {key}: expected a key of topology, hosts, load, laws, time, measure or sysctls")
             assign(raw, key, value)
         result.append(Case("-".join(name for name, _ in combination), values, resolve_spec(raw)))
     return result

@@ -50,6 +50,7 @@ def tunables(law):
 
 
 COMMON = {"initcwnd": fields.whole(0, 0, 65535, "initial window of the hosts' routes, packets; 0 = the law's own"),
+          "quickack": fields.whole(0, 0, 1, "1 = the hosts' routes delay no ACKs"),
           "qdisc": fields.text("pfifo_fast", "queueing discipline of the hosts", ("pfifo_fast", "fq"))}
 
 

@@ -10,6 +10,9 @@ switch_bytes   max: of any switch, all its ports; as the sum of each port's own 
                upper bound, where the fabric does not tell the switch's own
 slowdown       a message's completion time over the least possible, by size; of loads that do not
                wait for their own messages
+truth          of Swift's samples: how far each delay is off (error_ns; error_ratio: of what is true),
+               and the part that is within 200 ns and 1 % of it; hardware_ratio: stamped by NICs at
+               both ends
 """
 
 import functools
@@ -342,6 +345,33 @@ def breakdown(flows):
             "endpoint_limited": sum(f["ecwnd_q16"] < f["fcwnd_q16"] for f in told) / len(told)}
 
 
+def errors(part):
+    if not part["count"]:
+        return None
+    ns, ppm = parse_hist(part["ns_hist"]), parse_hist(part["ppm_hist"])
+    return {"count": part["count"], "within_ratio": part["within"] / part["count"],
+            "error_ns": {"avg": part["sum_ns"] / part["count"], "p50": hist_percentile(ns, 50),
+                         "p99": hist_percentile(ns, 99), "max": part["max_ns"]},
+            "error_ratio": {"p50": ratio(hist_percentile(ppm, 50)), "p99": ratio(hist_percentile(ppm, 99))}}
+
+
+def ratio(ppm):
+    return None if ppm is None else ppm / 1e6
+
+
+def truth(data):
+    """Of labload's `truth`."""
+    first, *parts = parse_lines(data)
+    if not first["samples"]:
+        return None
+    told = {part["part"]: errors(part) for part in parts}
+    return {"samples": first["samples"],
+            "hardware_ratio": {end: first[f"{end}_hardware"] / (first["samples"] - first[f"{end}_none"] or 1)
+                               for end in ("local", "remote")},
+            "none_ratio": {end: first[f"{end}_none"] / first["samples"] for end in ("local", "remote")}
+            } | {name: part for name, part in told.items() if part}
+
+
 def group_metrics(rows, groups, seconds, run):
     result = {}
     for number, name in enumerate(run.case.spec["load"]):
@@ -384,6 +414,8 @@ def metrics(files, run):
                      "hops": fabric["fabric"]["hops"], "idle_flows": sum(not r["rx_bytes"] for r in rows)},
         "plot": {"rtt_tail": tail(groups, "rtt")},
     }
+    if files.get("truth"):
+        result["truth"] = truth(files["truth"])
     if len(steady) > 3:
         result["plot"]["flow_bps"] = [round(v * 8 / seconds) for v in thinned(sorted(steady))]
     if files["samples"]:

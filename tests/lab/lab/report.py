@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The HTML report: a page without scripts or network, plots inlined as SVG, readable on
-light and dark. The paper's own points come from the experiment's file."""
+"""Reports: an HTML page without scripts or network, plots inlined as SVG, readable on light
+and dark; and Markdown with the plots beside it. The paper's own points come from the
+experiment's file."""
 
 import io
 import pathlib
@@ -161,3 +162,22 @@ def render(results):
     return template.render(results=results, plots=plots, columns=text.columns_of, cell=text.cell, label=text.label,
                            figure=text.figure, limit=text.limit, parameters_line=text.parameters_line,
                            complaints=text.complaints)
+
+
+def markdown(results):
+    """{file name: content}: a page of each experiment, and its plots but for those of each flow over time."""
+    plt.rcParams.update(STYLE)
+    files = {}
+    for result in results:
+        name = result["experiment"]
+        lines = [f"# {name}: {result['title']}", "", f"{result['question']} {result['source']}.", "", result["notes"], "",
+                 f"{text.parameters_line(result)}; kernel {result['kernel']}; source {result['git']}", ""]
+        lines += [f"    {line}".rstrip() for line in text.table(result).splitlines()] + [""]
+        if result["expectations"]:
+            lines += [f"    {line}".rstrip() for line in text.expectations(result).splitlines()] + [""]
+        for number, (caption, image) in enumerate(plots(result), 1):
+            if not caption.startswith("rates over time"):
+                files[f"{name}-{number}.svg"] = image
+                lines += [f"![{caption}]({name}-{number}.svg)", ""]
+        files[f"{name}.md"] = "\n".join(lines)
+    return files

@@ -20,6 +20,7 @@ HOST = {
     "rx_kb_ns": whole(None, 0, 1_000_000, "host's service time per 1024 bytes"),
     "rx_stage": text(None, "where packets wait for the host", ("ring", "stack")),
     "stamps": whole(None, 0, 1, "hardware stamps"),
+    "netdev_stamps": whole(None, 0, 1, "which the driver makes when it is asked"),
     "phc": whole(None, 0, 1, "a PTP clock"),
     "phc_offset_ns": whole(None, -(1 << 61), 1 << 61, "of the PTP clock"),
     "phc_drift_ppb": whole(None, -1_000_000, 1_000_000, "of the PTP clock"),
@@ -127,8 +128,9 @@ class Topology:
 
     # What the guest is told.
 
-    def host_args(self, host, seed):
-        args = {"mtu": self.spec["mtu"]} | self.spec["host"] | (self.spec["receiver"] if host == 0 else {})
+    def host_args(self, host, seed, more=None):
+        """`more`: on top of what all have; what the experiment says of this one wins."""
+        args = {"mtu": self.spec["mtu"]} | (more or {}) | self.spec["host"] | (self.spec["receiver"] if host == 0 else {})
         return " ".join(f"{k}={v}" for k, v in (args | {"seed": seed}).items())
 
     def switch_lines(self, seed):

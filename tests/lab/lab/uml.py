@@ -16,11 +16,13 @@ import tempfile
 import threading
 import time
 
-from . import OUT, TOP, Failure, Mistake, experiment, laws, load, topology
+from . import OUT, TOP, Failure, Mistake, clocks, experiment, laws, load, topology
 
 GUEST = TOP / "tests/lab/guest.py"
 START_NS = 10**18  # of the guest's CLOCK_REALTIME
-FILES = ("wait", "fabric", "fabric_start", "fabric_reset", "counters", "counters_start", "flows", "groups", "messages", "samples")
+CLOCKS_NS = 2 * 10**9  # within which all lines of clocks are known
+FILES = ("wait", "fabric", "fabric_start", "fabric_reset", "counters", "counters_start", "flows", "groups", "messages", "samples",
+         "truth")
 
 # So that the host is never the limit: memory, queues and backlogs beyond any need.
 KERNEL_SYSCTLS = {
@@ -81,33 +83,41 @@ def network(spec, t, all_laws, seed):
         "sysctls": KERNEL_SYSCTLS | {"net.core.default_qdisc": law["qdisc"],
                                      "net.ipv4.tcp_allowed_congestion_control": " ".join(names)},
         "host_sysctls": HOST_SYSCTLS | laws.sysctls(law) | spec["sysctls"],
-        "hosts": [{"id": i, "args": t.host_args(i, seed)} for i in range(t.hosts)],
+        "hosts": [{"id": i, "args": t.host_args(i, seed, clocks.nic_args(spec["hosts"], i, seed))}
+                  for i in range(t.hosts)],
         "switches": t.switch_lines(seed),
         "links": t.link_lines(),
     }
-    job["modules"] = ["MODULES/labfab.ko", *job["modules"]]
-    if law["initcwnd"]:
-        job["host_commands"] = [f"ip route replace 10.0.0.0/8 dev eth0 initcwnd {law['initcwnd']}"]
+    truth = spec["measure"]["truth"]
+    job["modules"] = [f"MODULES/labfab.ko truth={truth}", *job["modules"]]
+    if truth:
+        job["truth"] = 1
+    if spec["hosts"]["stamps"] == "hardware" and any(one["law"] == "swift" for one in all_laws):
+        job["clocks"] = list(range(t.hosts))
+    metrics = " ".join(f"{key} {law[key]}" for key in ("initcwnd", "quickack") if law[key])
+    if metrics:
+        job["host_commands"] = [f"ip route replace 10.0.0.0/8 dev eth0 {metrics}"]
     return job
 
 
-def go_ns(t):
-    """When the load starts: by then all NICs' carriers are up and all flows connected. A second of nothing
-    costs nothing."""
-    return 5 * 10**9 + 20_000_000 * t.hosts
+def go_ns(spec, t):
+    """When the load starts: by then all NICs' carriers are up, their clocks known, and all flows connected.
+    A second of nothing costs nothing."""
+    return 5 * 10**9 + 20_000_000 * t.hosts + (CLOCKS_NS if spec["hosts"]["stamps"] == "hardware" else 0)
 
 
 def measurement(case, t):
     start, end = load.ns(case.spec["time"]["warmup_ms"]), case.duration_ns
     sample = round(case.spec["time"]["sample_us"] * 1000)
-    return {"go_ns": go_ns(t), "start_ns": start,
+    return {"go_ns": go_ns(case.spec, t), "start_ns": start,
             "measure": f"start_ns={start} stop_ns={end}" + (f" sample_ns={sample}" if sample else "")}
 
 
 def memory_mb(spec, t, flows):
     """Of the guest: hosts, sockets, what waits in their buffers; measured, and doubled."""
     streams = sum(flow.mode == "stream" for flow in flows)
-    return spec["measure"]["mem_mb"] or round(384 + 1.5 * t.hosts + 0.1 * len(flows) + 0.5 * streams)
+    host_mb = 1.5 + (clocks.PROCESS_MB if spec["hosts"]["stamps"] == "hardware" else 0)
+    return spec["measure"]["mem_mb"] or round(384 + host_mb * t.hosts + 0.1 * len(flows) + 0.5 * streams)
 
 
 def place(job, kernel):
@@ -122,8 +132,9 @@ def place(job, kernel):
 def key(run, kernel):
     """Equal keys, equal results."""
     package = [path.read_bytes() for path in sorted(pathlib.Path(__file__).parent.glob("*.py"))
-               if path.stem in ("measure", "checks", "uml", "topology", "load")]
-    text = json.dumps([run.job, run.case.spec, run.seed, run.mem_mb, kernel.hash], sort_keys=True)
+               if path.stem in ("measure", "checks", "uml", "topology", "load", "clocks")]
+    tools = clocks.built() if "clocks" in run.job else ""
+    text = json.dumps([run.job, run.case.spec, run.seed, run.mem_mb, kernel.hash, tools], sort_keys=True)
     return hashlib.sha256(b"".join([text.encode(), GUEST.read_bytes(), *package])).hexdigest()[:24]
 
 
@@ -192,7 +203,7 @@ def command_line(kernel, folder, seed, mem_mb):
 
 
 def scratch():
-    """A folder that the guest can write: not under /tmp or /run, which it has of its own."""
+    """A folder that the guest can write: not under /run, which it has of its own."""
     base = OUT / "jobs"
     base.mkdir(parents=True, exist_ok=True)
     return pathlib.Path(tempfile.mkdtemp(prefix="job-", dir=base))
@@ -202,6 +213,8 @@ def boot(guests, kernel, job, folder, seed, mem_mb, show=False, progress=None):
     """Runs a guest to its end. Its console goes to folder/console, or is shown."""
     (folder / "job.json").write_text(json.dumps(place(job, kernel)), encoding="utf-8")
     shutil.copyfile(GUEST, folder / "guest.py")
+    if "clocks" in job:
+        shutil.copy(clocks.SWIFTCTL, folder / "swiftctl")
     argv, environment = command_line(kernel, folder, seed, mem_mb)
     with open(folder / "console", "wb") as console:
         process = guests.start(argv, cwd=folder, env=environment, stdin=subprocess.DEVNULL,
