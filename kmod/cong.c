@@ -134,11 +134,13 @@ static bool swift_guard(struct sock *sk, struct swift_sock *ss, u64 rtt_ns)
  * than the path (RACK's test). Its transmissions are at least an RTO apart, so it is
  * clear which was acknowledged; and without it a window that timeouts had reset to 0.001
  * packet would repair all losses at one packet each 1000 RTTs before it might grow.
+ *
+ * That is in microseconds; what rx.c found is preferred, unless it is of another segment.
  */
 static u32 swift_rtt_ns(const struct tcp_sock *tp, struct swift_sock *ss,
 			const struct rate_sample *rs)
 {
-	u32 rtt_us;
+	u32 rtt_us, rtt_ns;
 
 	if (!rs->prior_mstamp || rs->delivered < 0)
 		return 0;
@@ -146,7 +148,10 @@ static u32 swift_rtt_ns(const struct tcp_sock *tp, struct swift_sock *ss,
 	if (rs->is_retrans && (!ss->timed_out || rtt_us < tcp_min_rtt(tp)))
 		return 0;
 	ss->timed_out = 0;
-	return swift_saturate_u32((u64)max(rtt_us, 1U) * NSEC_PER_USEC);
+	rtt_ns = swift_saturate_u32((u64)max(rtt_us, 1U) * NSEC_PER_USEC);
+	if (ss->rtt_ns && abs((s64)ss->rtt_ns - rtt_ns) < 2 * NSEC_PER_USEC)
+		return ss->rtt_ns;
+	return rtt_ns;
 }
 
 static void swift_fill_sample(const struct sock *sk, struct swift_sock *ss,
@@ -299,6 +304,7 @@ static void swift_cong_control(struct sock *sk, u32 ack, int flag, const struct 
 	rcu_read_unlock();
 
 	/* An ACK that tcp_probe did not see must not inherit these. */
+	ss->rtt_ns = 0;
 	ss->has_local = 0;
 	ss->has_echo = 0;
 	swift_respace(sk, ss, in.rtt_ns);

@@ -243,16 +243,14 @@ static void swift_out_ack(struct sk_buff *skb, u8 pf, struct swift_sock *ss)
 	u8 option[SWIFT_OPT_ECHO_LEN];
 	struct net *net = sock_net(skb->sk);
 	struct swift_opt echo;
-	u64 now_ns;
 
-	if (!ss->live || !ss->echo_on || ss->echo_stopped || !ss->t2_ns)
+	if (!ss->live || !ss->echo_on || ss->echo_stopped || !ss->has_t2)
 		return;
 
-	now_ns = ktime_get_ns(); /* t4 */
-	echo.remote_ns = now_ns > ss->t2_ns ? swift_saturate_u32(now_ns - ss->t2_ns) : 0;
+	echo.remote_ns = (u32)ktime_get_ns() - ss->t2_ns; /* t4 - t2 */
 	echo.hops = ss->rx_hops;
 	echo.hw = ss->t2_source == TCP_SWIFT_SOURCE_HARDWARE;
-	ss->t2_ns = 0; /* a later ACK, a window update say, answers no data */
+	ss->has_t2 = 0; /* a later ACK, a window update say, answers no data */
 
 	swift_opt_put_echo(option, &echo);
 	if (swift_append_option(skb, pf, option, sizeof(option)))

@@ -103,6 +103,26 @@ static u8 swift_rx_age(struct sock *sk, const struct sk_buff *skb, u64 now_ns, u
 	return source;
 }
 
+/*
+ * t6 - t1 of the newest segment that the packet acknowledges, if it was sent once. TCP's
+ * own is in microseconds, cut off at both ends: a large part of what a fabric's queue adds.
+ */
+static u32 swift_rx_rtt_ns(const struct sock *sk, const struct sk_buff *skb, u64 now_ns)
+{
+	const struct sk_buff *sent, *newest = NULL;
+	u32 ack = TCP_SKB_CB(skb)->ack_seq;
+
+	if (!after(ack, tcp_sk(sk)->snd_una) || after(ack, tcp_sk(sk)->snd_nxt))
+		return 0;
+	for (sent = tcp_rtx_queue_head(sk); sent && before(TCP_SKB_CB(sent)->seq, ack);
+	     sent = skb_rb_next(sent))
+		newest = sent;
+	if (!newest || TCP_SKB_CB(newest)->sacked & (TCPCB_EVER_RETRANS | TCPCB_SACKED_ACKED) ||
+	    newest->skb_mstamp_ns >= now_ns)
+		return 0;
+	return swift_saturate_u32(now_ns - newest->skb_mstamp_ns);
+}
+
 static u8 swift_rx_hops(const struct sk_buff *skb)
 {
 	return swift_hops_from_ttl(skb->protocol == htons(ETH_P_IPV6) ?
@@ -114,6 +134,7 @@ static void swift_rx_data(struct sock *sk, struct swift_sock *ss, const struct s
 {
 	ss->t2_ns = t2_ns;
 	ss->t2_source = source;
+	ss->has_t2 = source != TCP_SWIFT_SOURCE_NONE;
 
 	/*
 	 * 3.6: ACKs are not delayed. Besides, a lone segment of a window of one
@@ -183,10 +204,11 @@ static void swift_rx(struct sock *sk, const struct sk_buff *skb)
 	ss->has_echo = 0;
 	ss->has_local = source != TCP_SWIFT_SOURCE_NONE;
 	ss->local_ns = age_ns;
+	ss->rtt_ns = swift_rx_rtt_ns(sk, skb, now_ns);
 	WRITE_ONCE(ss->local_source, source);
 
 	if (skb->len > header)
-		swift_rx_data(sk, ss, skb, ss->has_local ? now_ns - age_ns : 0, source);
+		swift_rx_data(sk, ss, skb, now_ns - age_ns, source);
 	else if (header > sizeof(*th))
 		swift_rx_echo(sk, ss, th);
 }

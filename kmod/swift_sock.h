@@ -100,9 +100,10 @@ struct swift_sock {
 	struct swift_state law;
 
 	/* Receiving data: for the echo. */
-	u64 t2_ns; /* arrival of the newest data, CLOCK_MONOTONIC; 0 = echoed or unknown */
+	u32 t2_ns; /* arrival of the newest data, low half of CLOCK_MONOTONIC */
 
 	/* Receiving ACKs: written by rx.c for the ACK in hand, consumed by cong.c. */
+	u32 rtt_ns; /* t6 - t1; 0 = unknown */
 	u32 remote_ns; /* t4 - t2, as echoed */
 	u32 local_ns; /* t6 - t5 */
 
@@ -123,6 +124,7 @@ struct swift_sock {
 	   guard_due : 1, /* no RTT at the handshake: look at the first sample */
 	   echo_on : 1, /* both ends offered */
 	   echo_stopped : 1, /* our ACKs with the option seem to get lost */
+	   has_t2 : 1, /* t2_ns is known, and was not echoed */
 	   has_local : 1, /* local_ns is of the ACK in hand */
 	   has_echo : 1, /* remote_ns and echo_hops, too */
 	   knows_hops : 1, /* echo_hops was ever told */

@@ -434,6 +434,23 @@ def carrier(module):
 
 # --- Hosts --------------------------------------------------------------------------------
 
+def wake(module):
+    """An idle host wakes within rx_wake_ns, and takes all that has come by then."""
+    limit_ns = 10_000
+    with Net(module, ["", f"rx_wake_ns={limit_ns} rx_stage=ring"], [], [f"h0 h1 {100 * G} prop_ns=10"]) as net:
+        net.hosts[1].listen()
+        waits, together = [], True
+        for _ in range(200):
+            net.hosts[0].send(frame(0, 1, 64, 0), frame(0, 1, 64, 1))
+            time.sleep(20e-6)
+            first, second = net.hosts[1].received()
+            waits.append(first.software_ns - first.hardware_ns - 10)
+            together &= second.software_ns == max(first.software_ns, second.hardware_ns + wire_ps(64, 100 * G) // 1000)
+        ok("an idle host wakes within its time", 0 <= min(waits) < limit_ns / 20 and limit_ns * 0.95 < max(waits) <= limit_ns + 10)
+        near("  after half of it on average", sum(waits) / len(waits), limit_ns / 2, limit_ns / 10)
+        ok("  and takes all that came meanwhile", together)
+
+
 def service(module):
     for stage in ("ring", "stack"):
         pkt_ns, kb_ns, ring = 700, 512, 8
@@ -809,7 +826,7 @@ def unload(module):
         ok("and the module loads and works again", " 0% packet loss" in net.hosts[0].run("ping", "-qc2", "-W5", fn.address(1)))
 
 
-CASES = (timing, tso, conservation, buffers, classes, routes, faults, carrier, service, queues, phc, napi, lines, unload)
+CASES = (timing, tso, conservation, buffers, classes, routes, faults, carrier, service, wake, queues, phc, napi, lines, unload)
 
 
 def main(module, names):

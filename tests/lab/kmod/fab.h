@@ -208,7 +208,8 @@ struct fab_phc {
 };
 
 struct fab_host_config {
-	u64 id, mtu, txq_pkts, ring_pkts, rx_pkt_ns, rx_kb_ns, stamps, netdev_stamps, phc, seed;
+	u64 id, mtu, txq_pkts, ring_pkts, rx_pkt_ns, rx_kb_ns, rx_wake_ns;
+	u64 stamps, netdev_stamps, phc, seed;
 	s64 phc_offset_ns, phc_drift_ppb;
 	bool ring_stage;
 };
@@ -224,6 +225,7 @@ struct fab_host {
 
 	struct sk_buff_head ring; /* arrived, not yet served */
 	struct fab_event service; /* of its head */
+	struct rnd_state rnd;
 	u64 service_ns; /* spent so far */
 	u64 tx_pkts, tx_bytes, tso_pkts;
 	u64 rx_pkts, rx_bytes, rx_missed, rx_crc_errors;

@@ -78,6 +78,7 @@ static int fab_control_host(char *line)
 		LAB_NUMBER("ring_pkts", 1, 1 << 20, &c.ring_pkts),
 		LAB_NUMBER("rx_pkt_ns", 0, 1000000, &c.rx_pkt_ns),
 		LAB_NUMBER("rx_kb_ns", 0, 1000000, &c.rx_kb_ns),
+		LAB_NUMBER("rx_wake_ns", 0, 1000000, &c.rx_wake_ns),
 		LAB_NUMBER("stamps", 0, 1, &c.stamps),
 		LAB_NUMBER("netdev_stamps", 0, 1, &c.netdev_stamps),
 		LAB_NUMBER("phc", 0, 1, &c.phc),

@@ -173,6 +173,14 @@ static void fab_serve(struct fab_host *host, const struct sk_buff *skb, u64 now_
 	fab_schedule(&host->service, now_ps + for_ns * FAB_PS_PER_NS);
 }
 
+/* A host without work sleeps, and takes its time to wake: uniform, up to rx_wake_ns. */
+static u64 fab_wake_ps(struct fab_host *host)
+{
+	if (!host->config.rx_wake_ns)
+		return 0;
+	return prandom_u32_state(&host->rnd) * FAB_PS_PER_NS * host->config.rx_wake_ns >> 32;
+}
+
 static void fab_service_event(struct fab_event *event, u64 now_ps)
 {
 	struct fab_host *host = container_of(event, struct fab_host, service);
@@ -244,7 +252,7 @@ void fab_nic_rx(struct fab_host *host, struct sk_buff *skb, u64 now_ps)
 		return;
 	}
 	fab_to_host(host, skb, now_ps);
-	if (!host->config.rx_pkt_ns && !host->config.rx_kb_ns) {
+	if (!host->config.rx_pkt_ns && !host->config.rx_kb_ns && !host->config.rx_wake_ns) {
 		fab_nic_up(host, skb);
 		return;
 	}
@@ -254,7 +262,7 @@ void fab_nic_rx(struct fab_host *host, struct sk_buff *skb, u64 now_ps)
 	__skb_queue_tail(&host->ring, skb);
 	host->ring_max_pkts = max(host->ring_max_pkts, skb_queue_len(&host->ring));
 	if (!fab_is_scheduled(&host->service))
-		fab_serve(host, skb, now_ps);
+		fab_serve(host, skb, now_ps + fab_wake_ps(host));
 }
 
 /* --- The device --------------------------------------------------------------------- */
@@ -447,6 +455,7 @@ struct fab_host *fab_nic_create(const struct fab_host_config *config, struct net
 	host->port.host = host;
 	__skb_queue_head_init(&host->ring);
 	fab_event_init(&host->service, fab_service_event);
+	prandom_seed_state(&host->rnd, (config->seed << 32) + config->id + 1);
 
 	dev_net_set(dev, net);
 	strscpy(dev->name, "eth0", sizeof(dev->name));

@@ -228,7 +228,7 @@ static int load_truth_module(struct notifier_block *nb, unsigned long action, vo
 
 static struct notifier_block load_truth_notifier = { .notifier_call = load_truth_module };
 
-/* --- Coming, going, and what was found --------------------------------------------------------- */
+/* --- Coming, going, and what was found ------------------------------------------------------- */
 
 int load_truth_start(void)
 {
