@@ -30,7 +30,7 @@ demo: setup-guests setup-report kmod-6.12 tools out/build/wire.bpf.o ## Swift be
 check: setup-guests lab-kernel kmod tools out/build/wire.bpf.o out/build/tunables.txt ## all tests; the last line counts them
 	@tests/check --jobs 2
 
-lab: lab-kernel setup-report ## the papers' experiments, whole (hours; resumable); scripts/lab runs one
+lab: lab-kernel setup-report tools ## the papers' experiments, whole (hours; resumable); scripts/lab runs one
 	@scripts/lab run all --jobs 2 --json out/lab/all.json --html out/lab/all.html
 
 lab-kernel:
