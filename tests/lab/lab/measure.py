@@ -252,9 +252,8 @@ def losses(fabric):
     return total(fabric["ports"], "drops", "lost") + total(fabric["hosts"], "rx_missed", "rx_crc_errors")
 
 
-def loss_ratio(fabric, counters):
-    sent = counters.get("TCPOrigDataSent", 0) + counters.get("RetransSegs", 0)
-    return losses(fabric) / sent if sent else None
+def loss_ratio(fabric, sent_pkts):
+    return losses(fabric) / sent_pkts if sent_pkts else None
 
 
 # --- Over time ----------------------------------------------------------------------------------
@@ -385,7 +384,7 @@ def metrics(files, run):
     """One run's figures."""
     rows, groups = parse_lines(files["flows"]), parse_lines(files["groups"])
     fabric, start = parse_fabric(files["fabric"]), parse_fabric(files["fabric_start"])
-    counters, counters_start = json.loads(files["counters"]), json.loads(files["counters_start"])
+    told, = parse_lines(files["wait"])
     begin, end = window(run)
     seconds = (end - begin) / 1e9
     ports = switch_ports(fabric, run)
@@ -396,8 +395,8 @@ def metrics(files, run):
         "goodput_bps": sum(r["rx_bytes"] for r in rows) * 8 / seconds,
         "goodput_host_bps": sum(r["rx_bytes"] for r in rows) * 8 / seconds / run.topology.hosts,
         "rtt_ns": times(groups, "rtt"),
-        "loss_ratio": loss_ratio(fabric, counters),
-        "start_loss_ratio": loss_ratio(start, counters_start),
+        "loss_ratio": loss_ratio(fabric, told["sent_pkts"]),
+        "start_loss_ratio": loss_ratio(start, told["start_sent_pkts"]),
         "jain": jain(steady) if len(steady) > 1 else None,
         "share_ratio": min(steady) / max(steady) if len(steady) > 1 and max(steady) else None,
         "fct_ns": times(groups, "fct"),

@@ -21,7 +21,7 @@ from . import OUT, TOP, Failure, Mistake, clocks, experiment, laws, load, topolo
 GUEST = TOP / "tests/lab/guest.py"
 START_NS = 10**18  # of the guest's CLOCK_REALTIME
 CLOCKS_NS = 2 * 10**9  # within which all lines of clocks are known
-FILES = ("wait", "fabric", "fabric_start", "fabric_reset", "counters", "counters_start", "flows", "groups", "messages", "samples",
+FILES = ("wait", "fabric", "fabric_start", "fabric_reset", "reset_late", "counters", "flows", "groups", "messages", "samples",
          "truth")
 
 # So that the host is never the limit: memory, queues and backlogs beyond any need.
