@@ -6,8 +6,12 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 KERNELS ?= 6.1 6.12
 MINUTES ?= 20
+BPF := $(patsubst bpf/%.bpf.c,out/bpf/%.bpf.o,$(wildcard bpf/*.bpf.c))
+BPF_TESTS := $(addprefix out/build/bpf/,loader flows.bpf.o equality law_step.bpf.o law_step_wrong.bpf.o)
+BPF_CC = clang -O2 -g -target bpf -mcpu=v3 -Wall -Wextra -Wno-unused-parameter -Werror \
+	-I/usr/include/$(shell gcc -print-multiarch) -Ikmod -Ibpf
 
-.PHONY: help all kmod tools demo check lab lab-kernel stress bench lint clean setup-build setup-guests setup-report setup-bench setup-lint
+.PHONY: help all kmod tools bpf demo check lab lab-kernel stress bench lint clean setup-build setup-guests setup-report setup-bench setup-lint
 
 help: ## show this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -24,10 +28,12 @@ tools: setup-build ## swiftctl
 		cmake --build out/build/userspace >>out/tools.log 2>&1 || { cat out/tools.log; exit 1; }
 	@echo "built out/build/userspace/swiftctl"
 
+bpf: $(BPF) ## the eBPF variants: bpf_swift, bpf_swift_v0, bpf_timely, bpf_gcn
+
 demo: setup-guests setup-report kmod-6.12 tools out/build/wire.bpf.o ## Swift beside cubic, dctcp and bbr on a congested link, in a guest
 	@scripts/demo
 
-check: setup-guests lab-kernel kmod tools out/build/wire.bpf.o out/build/tunables.txt ## all tests; the last line counts them
+check: setup-guests lab-kernel kmod tools bpf $(BPF_TESTS) out/build/wire.bpf.o out/build/tunables.txt ## all tests; the last line counts them
 	@tests/check --jobs 2
 
 lab: lab-kernel setup-report tools ## the papers' experiments, whole (hours; resumable); scripts/lab runs one
@@ -53,6 +59,30 @@ clean: ## remove out/
 out/build/wire.bpf.o: tests/vm/wire.bpf.c | setup-build
 	@mkdir -p $(@D)
 	clang -O2 -target bpf -I/usr/include/$(shell gcc -print-multiarch) -c $< -o $@
+
+out/bpf/%.bpf.o: bpf/%.bpf.c bpf/bpf_swift.bpf.c $(wildcard bpf/*.h kmod/core/*.h kmod/uapi/*.h) | setup-build
+	@mkdir -p $(@D)
+	@$(BPF_CC) -c $< -o $@
+	@echo "built $@"
+
+out/build/bpf/%.bpf.o: tests/bpf/%.bpf.c $(wildcard tests/bpf/*.h bpf/*.h kmod/core/*.h) | setup-build
+	@mkdir -p $(@D)
+	$(BPF_CC) -c $< -o $@
+
+# With one constant of the law changed: the comparison has to notice.
+out/build/bpf/law_step_wrong.bpf.o: tests/bpf/law_step.bpf.c $(wildcard tests/bpf/*.h kmod/core/*.h) | setup-build
+	@mkdir -p $(@D)/wrong/core
+	@cp kmod/core/*.h $(@D)/wrong/core
+	@sed -i 's/^#define SWIFT_CEILING 32$$/#define SWIFT_CEILING 31/' $(@D)/wrong/core/swift.h
+	$(BPF_CC:-Ikmod=-I$(@D)/wrong) -c $< -o $@
+
+out/build/bpf/loader: tests/bpf/loader.c bpf/maps.h $(wildcard kmod/core/*.h) | setup-build
+	@mkdir -p $(@D)
+	gcc -O1 -Wall -Wextra -Wno-sign-compare -Werror -Ikmod -Ibpf $< -o $@ -lbpf
+
+out/build/bpf/equality: tests/bpf/equality.cpp tests/bpf/law_step.h tests/unit/draw.hpp $(wildcard kmod/core/*.h) | setup-build
+	@mkdir -p $(@D)
+	g++ -std=c++20 -O2 -Wall -Wextra -Werror -Ikmod -Ikmod/core -I. $< -o $@ -lbpf
 
 out/build/tunables.txt: tests/vm/tunables.c kmod/core/swift_params.h | setup-build
 	@mkdir -p $(@D)

@@ -189,9 +189,11 @@ static inline void timely_feed_gradient(struct timely_state *s, const struct tim
 	u32 prev_ns = s->prev_rtt_ns ? s->prev_rtt_ns : rtt_ns; /* T3 */
 	s64 diff_q4 = ((s64)rtt_ns - (s64)prev_ns) * 16;
 	s64 one_q24 = SWIFT_Q24_ONE, alpha_q24 = p->alpha_q24;
+	s64 sum_q28 = (one_q24 - alpha_q24) * s->rtt_diff_q4 + alpha_q24 * diff_q4;
 
-	s->rtt_diff_q4 = ((one_q24 - alpha_q24) * s->rtt_diff_q4 + alpha_q24 * diff_q4) /
-			 (s64)SWIFT_Q24_ONE;
+	/* Not a division: BPF has no signed one. */
+	s->rtt_diff_q4 = sum_q28 < 0 ? -(s64)((u64)-sum_q28 >> SWIFT_Q24_SHIFT) :
+				       (s64)((u64)sum_q28 >> SWIFT_Q24_SHIFT);
 	s->prev_rtt_ns = rtt_ns;
 
 	if (s->rtt_diff_q4 >= 0)

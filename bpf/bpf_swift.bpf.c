@@ -1,0 +1,456 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The congestion control `bpf_swift` (and, as bpf_swift_v0.bpf.c, `bpf_swift_v0`): from
+ * TCP's events to the law of core/swift.h, and from its windows to snd_cwnd and the pacing
+ * rate. The module's cong.c, as far as BPF may: where the two differ in what they do, it
+ * is for one of these reasons.
+ *
+ * B1 A tracing program cannot ask for an immediate ACK, and no struct_ops callback runs
+ *    when TCP's fast path receives data: a lone packet waits for the delayed ACK (40 ms).
+ *    On the receiving host, `ip route ... quickack 1` does what the module does. Where that
+ *    is missing, a sender notices the first ACK that was delayed, takes no sample from it,
+ *    and from then on has two packets in flight where it would have one, spaced by the
+ *    pacing at the same rate: the second one is answered at once, by any peer.
+ * B2 The time of the next packet, already settled when an ACK arrives, stays (the module
+ *    settles it anew): news reach the pacing one packet later.
+ * B3 The RTT is in microseconds.
+ * B4 A socket above max_rtt_ns is given to reno as if the application had asked for it.
+ * B5 Stamps are software's. BPF cannot have the stack take them: it does while anything on
+ *    the host asked for them; else swift_stamp() takes its own, later, before the socket's
+ *    lock, and what a packet waited until then counts as fabric.
+ * B6 A congestion control chosen between SYN and SYN-ACK starts from the window that the
+ *    kernel sets then, until the first ACK of data.
+ */
+#include "swift_flow.h"
+
+/*
+ * ACKs in a row without an echo after which the remote part counts as fabric again: the
+ * peer turned its echo off, or a middlebox strips options.
+ */
+#define SWIFT_ECHO_MISSES_MAX 64
+
+#ifdef BPF_SWIFT_V0
+#define SWIFT_OPS_NAME "bpf_swift_v0"
+#define swift_ops bpf_swift_v0
+#else
+#define SWIFT_OPS_NAME "bpf_swift"
+#define swift_ops bpf_swift
+#include "swift_rx.h"
+#include "swift_echo.h"
+#endif
+
+char _license[] SEC("license") = "GPL";
+
+/* --- Parameters ------------------------------------------------------------------------ */
+
+/* Of the flow's destination, or of all; null while there are none. */
+static __always_inline const struct bpf_swift_profile *swift_profile(const struct sock *sk)
+{
+	struct bpf_swift_prefix key = { .prefix_len = 128 };
+	const struct bpf_swift_profile *p;
+	u32 *addr = (u32 *)key.addr;
+	u32 first = 0;
+
+	if (sk->__sk_common.skc_family == AF_INET6) {
+		addr[0] = sk->__sk_common.skc_v6_daddr.in6_u.u6_addr32[0];
+		addr[1] = sk->__sk_common.skc_v6_daddr.in6_u.u6_addr32[1];
+		addr[2] = sk->__sk_common.skc_v6_daddr.in6_u.u6_addr32[2];
+		addr[3] = sk->__sk_common.skc_v6_daddr.in6_u.u6_addr32[3];
+	} else {
+		addr[2] = bpf_htonl(0xffff);
+		addr[3] = sk->__sk_common.skc_daddr;
+	}
+	p = bpf_map_lookup_elem(&swift_profiles, &key);
+	if (!p)
+		p = bpf_map_lookup_elem(&swift_params, &first);
+	return p && p->law.max_cwnd_q16 ? p : 0;
+}
+
+/* As the law takes them: v0 is Swift with one window, whatever the map says. */
+static __always_inline const struct swift_params *swift_law(const struct bpf_swift_profile *p,
+							    struct swift_params *v0)
+{
+#ifdef BPF_SWIFT_V0
+	*v0 = p->law;
+	v0->split = 0;
+	return v0;
+#else
+	return &p->law;
+#endif
+}
+
+/* --- Windows out ------------------------------------------------------------------------ */
+
+/* For pacing: the latest, as RACK keeps it. See cong.c. */
+static __always_inline u32 swift_latest_rtt_ns(const struct tcp_sock *tp)
+{
+	if (!tp->rack.rtt_us) /* a peer without SACK */
+		return tcp_srtt_ns(tp);
+	return swift_saturate_u32((u64)tp->rack.rtt_us * NSEC_PER_USEC);
+}
+
+/* The window below which packets are paced (B1). */
+static __always_inline u32 swift_paced_q16(const struct swift_sock *ss)
+{
+	return ss->pairs ? 2 * SWIFT_Q16_ONE : SWIFT_Q16_ONE;
+}
+
+/* 3.4; one of a pair is spaced as a packet of a window of half the size. */
+static __always_inline void swift_set_pacing(struct sock *sk, const struct swift_sock *ss,
+					     const struct bpf_swift_profile *p, u32 cwnd_q16,
+					     u32 bytes)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	u32 rtt_ns = swift_min_u32(swift_latest_rtt_ns(tp), p->max_rtt_ns);
+	u64 rate_Bps = ss->pairs ? swift_pacing_rate_Bps(cwnd_q16 / 2, rtt_ns, 2 * bytes) :
+				   swift_pacing_rate_Bps(cwnd_q16, rtt_ns, bytes);
+
+	if (cwnd_q16 < swift_paced_q16(ss)) {
+		if (sk->sk_pacing_status != SK_PACING_NEEDED)
+			sk->sk_pacing_status = SK_PACING_NEEDED;
+	} else if (sk->sk_pacing_status != SK_PACING_NONE && sk->sk_max_pacing_rate == ~0UL &&
+		   tp->tcp_wstamp_ns <= tp->tcp_clock_cache) {
+		/* A paced flow's small queue is sized by its rate: ours has none now. */
+		sk->sk_pacing_status = SK_PACING_NONE;
+	}
+	sk->sk_pacing_rate = rate_Bps < sk->sk_max_pacing_rate ? rate_Bps : sk->sk_max_pacing_rate;
+}
+
+static __always_inline void swift_apply(struct sock *sk, struct swift_sock *ss,
+					const struct bpf_swift_profile *p, bool new_round)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	u32 cwnd_q16 = swift_cwnd_q16(&ss->law);
+	u32 pkts = swift_snd_cwnd_pkts(&ss->dither, cwnd_q16, new_round);
+
+	tcp_snd_cwnd_set(tp, ss->pairs ? swift_max_u32(pkts, 2) : pkts);
+	swift_set_pacing(sk, ss, p, cwnd_q16, tp->mss_cache);
+}
+
+/* --- Samples in --------------------------------------------------------------------------- */
+
+/* t6 - t1 of the newest segment that this ACK covers, 0 = none: see cong.c. */
+static __always_inline u32 swift_rtt_ns(const struct tcp_sock *tp, struct swift_sock *ss,
+					const struct rate_sample *rs)
+{
+	u32 rtt_us;
+
+	if (!rs->prior_mstamp || rs->delivered < 0)
+		return 0;
+	rtt_us = tcp_stamp_us_delta(tp->tcp_mstamp, tp->first_tx_mstamp);
+	if (rs->is_retrans && (!ss->timed_out || rtt_us < tcp_min_rtt(tp)))
+		return 0;
+	ss->timed_out = 0;
+	return swift_saturate_u32((u64)swift_max_u32(rtt_us, 1) * NSEC_PER_USEC);
+}
+
+static __always_inline void swift_fill_sample(struct sock *sk, struct swift_sock *ss,
+					      const struct bpf_swift_flow *f,
+					      const struct bpf_swift_profile *p,
+					      const struct rate_sample *rs, struct swift_sample *in)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	in->now_ns = tp->tcp_clock_cache;
+	in->rtt_ns = swift_rtt_ns(tp, ss, rs);
+	in->acked_pkts = rs->acked_sacked;
+	in->cwnd_limited = tcp_is_cwnd_limited(tp);
+	/* Between a pair the window is not full: it is the pacing that holds data back. */
+	if (ss->pairs && swift_cwnd_q16(&ss->law) < swift_paced_q16(ss) && tcp_send_head(sk))
+		in->cwnd_limited = 1;
+	if (f) {
+		in->local_ns = f->has_local ? f->local_ns : 0;
+		in->remote_ns = f->has_echo ? f->remote_ns : 0;
+		in->has_echo = f->has_echo;
+		in->echo_expected = f->echo_on && f->echo_misses < SWIFT_ECHO_MISSES_MAX;
+		in->hops = f->knows_hops ? f->echo_hops : f->rx_hops;
+	}
+	/* B1: longer than any path here. The peer delayed its ACK. */
+	if (!in->has_echo && rs->prior_in_flight <= 1U + ss->pairs && !ss->guard_due &&
+	    in->rtt_ns > p->max_rtt_ns) {
+		in->rtt_ns = 0;
+		ss->pairs = 1;
+	}
+}
+
+/* A window's worth of packets was delivered since the last call that said so. */
+static __always_inline bool swift_new_round(const struct tcp_sock *tp, struct swift_sock *ss)
+{
+	u32 delivered = tp->delivered;
+
+	if ((s32)(delivered - ss->next_round_delivered) < 0)
+		return false;
+	ss->next_round_delivered = delivered + swift_max_u32(tcp_packets_in_flight(tp), 1);
+	return true;
+}
+
+/* The record of sock_diag, for who reads socket storage. */
+static __always_inline void swift_tell(struct bpf_swift_flow *f, const struct swift_state *law,
+				       const struct swift_sample *in,
+				       const struct swift_verdict *out)
+{
+	u32 local = f->has_local ? f->local_source : TCP_SWIFT_SOURCE_NONE;
+	u32 remote;
+
+	if (in->has_echo)
+		f->echo_misses = 0;
+	else if (f->echo_misses < SWIFT_ECHO_MISSES_MAX)
+		f->echo_misses++;
+	remote = f->echo_on && f->echo_misses < SWIFT_ECHO_MISSES_MAX ? f->remote_source :
+									TCP_SWIFT_SOURCE_NONE;
+	f->info.fabric_ns = (out->fabric_ns & ~TCP_SWIFT_SOURCE_MASK) | local;
+	f->info.endpoint_ns = (law->endpoint_ns & ~TCP_SWIFT_SOURCE_MASK) | remote;
+	f->info.target_ns = out->fabric_target_ns;
+	f->samples++;
+	f->samples_stamped += f->has_local;
+}
+
+static __always_inline bool swift_guard(struct sock *sk, struct swift_sock *ss,
+					const struct bpf_swift_profile *p, u32 rtt_ns)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	char reno[] = "reno";
+	u64 min_rtt_ns = (u64)tcp_min_rtt(tp) * NSEC_PER_USEC;
+
+	ss->guard_due = 0;
+	if (rtt_ns <= p->max_rtt_ns || min_rtt_ns <= p->max_rtt_ns)
+		return false;
+	if (bpf_setsockopt(sk, SOL_TCP, TCP_CONGESTION, reno, sizeof(reno)))
+		return false;
+	tp->snd_ssthresh = TCP_INFINITE_SSTHRESH;
+	tcp_snd_cwnd_set(tp, TCP_INIT_CWND);
+	return true;
+}
+
+/*
+ * A global function, which the verifier looks at by itself, and not again for each state
+ * that a caller may be in. @lost_rtt_ns: losses were found, in a path of this RTT; or 0.
+ */
+__noinline int swift_decide(struct swift_state *s, const struct swift_params *p,
+			    const struct swift_sample *in, struct swift_verdict *out,
+			    u32 lost_rtt_ns)
+{
+	if (!s || !p || !in || !out)
+		return 0;
+	if (lost_rtt_ns)
+		swift_on_fast_recovery(s, p, in->now_ns, lost_rtt_ns);
+	swift_on_ack(s, p, in, out);
+	return 0;
+}
+
+SEC("struct_ops/swift_cong_control")
+void BPF_PROG(swift_cong_control, struct sock *sk)
+{
+	const struct rate_sample *rs = cong_control_sample(ctx);
+	struct swift_sock *ss = swift_sk(sk);
+	struct tcp_sock *tp = tcp_sk(sk);
+	const struct bpf_swift_profile *p;
+	const struct swift_params *law;
+	struct swift_params v0;
+	struct swift_verdict out = {};
+	struct swift_sample in = {};
+	struct swift_state state;
+	struct bpf_swift_flow *f;
+
+	/* The ACK of a SYN comes before init(), or before the window that TCP sets. */
+	if (!ss->live || sk->__sk_common.skc_state == TCP_SYN_SENT)
+		return;
+	p = swift_profile(sk);
+	if (!p)
+		return;
+	law = swift_law(p, &v0);
+	f = swift_flow(sk);
+
+	swift_fill_sample(sk, ss, f, p, rs, &in);
+	if (ss->guard_due && in.rtt_ns && swift_guard(sk, ss, p, in.rtt_ns))
+		return;
+
+	state = ss->law;
+	swift_decide(&state, law, &in, &out,
+		     rs->losses > 0 ? swift_max_u32(tcp_srtt_ns(tp), 1) : 0);
+	ss->law = state;
+	if (f) {
+		if (in.rtt_ns)
+			swift_tell(f, &state, &in, &out);
+		f->info.fcwnd_q16 = state.fabric.cwnd_q16;
+		f->info.ecwnd_q16 = state.endpoint.cwnd_q16;
+		/* An ACK that tcp_probe did not see must not inherit these. */
+		f->has_local = 0;
+		f->has_echo = 0;
+	}
+	swift_apply(sk, ss, p, swift_new_round(tp, ss));
+}
+
+/* --- Loss, undo, idle ----------------------------------------------------------------------- */
+
+/* TCP asks for this at the start of each loss episode: where an undo will want to return to. */
+SEC("struct_ops/swift_ssthresh")
+u32 BPF_PROG(swift_ssthresh, struct sock *sk)
+{
+	struct swift_sock *ss = swift_sk(sk);
+
+	if (ss->live)
+		swift_note_undo(&ss->law);
+	return tcp_sk(sk)->snd_ssthresh;
+}
+
+SEC("struct_ops/swift_undo_cwnd")
+u32 BPF_PROG(swift_undo_cwnd, struct sock *sk)
+{
+	const struct bpf_swift_profile *p = swift_profile(sk);
+	struct swift_sock *ss = swift_sk(sk);
+
+	if (ss->live && p) {
+		swift_undo(&ss->law, &p->law);
+		swift_apply(sk, ss, p, false);
+	}
+	return tcp_sk(sk)->snd_cwnd;
+}
+
+/* Timeouts, recovery by RACK's timer, ECN marks; not a path MTU that shrank: see cong.c. */
+SEC("struct_ops/swift_set_state")
+void BPF_PROG(swift_set_state, struct sock *sk, u8 new_state)
+{
+	struct inet_connection_sock *icsk = inet_csk(sk);
+	const struct tcp_sock *tp = tcp_sk(sk);
+	struct swift_sock *ss = swift_sk(sk);
+	const struct bpf_swift_profile *p;
+
+	if (!ss->live || new_state < TCP_CA_CWR)
+		return;
+	if (new_state == TCP_CA_LOSS && BPF_CORE_READ_BITFIELD(icsk, icsk_ca_state) < TCP_CA_CWR &&
+	    !tp->undo_marker)
+		return;
+	p = swift_profile(sk);
+	if (!p)
+		return;
+	if (new_state == TCP_CA_LOSS) {
+		ss->timed_out = 1;
+		swift_on_timeout(&ss->law, &p->law, tp->tcp_clock_cache, tcp_srtt_ns(tp));
+	} else if (swift_on_fast_recovery(&ss->law, &p->law, tp->tcp_clock_cache,
+					  tcp_srtt_ns(tp))) {
+		swift_apply(sk, ss, p, false);
+	}
+}
+
+/* Without this TCP would keep yesterday's window: it does not restart for us. */
+SEC("struct_ops/swift_cwnd_event")
+void BPF_PROG(swift_cwnd_event, struct sock *sk, enum tcp_ca_event event)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	struct swift_sock *ss = swift_sk(sk);
+	const struct bpf_swift_profile *p;
+	const struct sk_buff *head;
+	u32 bytes, idle_rtos;
+
+	if (event != CA_EVENT_TX_START || !ss->live)
+		return;
+	p = swift_profile(sk);
+	if (!p)
+		return;
+
+	/*
+	 * A first packet passes here just before TCP charges it to the pacing: small ones
+	 * are spaced like full ones. A retransmission by the timer is spaced by the timer.
+	 */
+	if (swift_cwnd_q16(&ss->law) < swift_paced_q16(ss)) {
+		bytes = tp->mss_cache;
+		head = tp->packets_out ? 0 : tcp_send_head(sk);
+		if (head && head->len)
+			bytes = swift_min_u32(head->len, bytes);
+		swift_set_pacing(sk, ss, p, tp->packets_out && inet_csk(sk)->icsk_retransmits ?
+						    swift_paced_q16(ss) : swift_cwnd_q16(&ss->law),
+				 bytes);
+	}
+	idle_rtos = tcp_idle_rtos(sk);
+	if (idle_rtos && swift_on_idle_restart(&ss->law, &p->law, idle_rtos))
+		swift_apply(sk, ss, p, false);
+}
+
+#ifndef BPF_SWIFT_V0
+/* 3.6: ACKs are not delayed. Where TCP asks us before it takes the data: see B1. */
+SEC("struct_ops/swift_in_ack_event")
+void BPF_PROG(swift_in_ack_event, struct sock *sk)
+{
+	if (swift_sk(sk)->live)
+		inet_csk(sk)->icsk_ack.pending |= ICSK_ACK_NOW;
+}
+#endif
+
+/* --- Coming and going -------------------------------------------------------------------------- */
+
+/* As swift_init_cwnd_pkts() of cong.c. */
+static __always_inline u32 swift_init_cwnd_pkts(const struct sock *sk)
+{
+	struct inet_connection_sock *icsk = inet_csk(sk);
+	const struct dst_entry *dst = sk->sk_dst_cache;
+	u32 cwnd = tcp_sk(sk)->snd_cwnd;
+	u32 route_cwnd = 0;
+
+	if (BPF_CORE_READ_BITFIELD(icsk, icsk_ca_initialized) || cwnd == 1)
+		return cwnd;
+	if (dst) /* the two low bits are flags */
+		bpf_probe_read_kernel(&route_cwnd, sizeof(route_cwnd),
+				      (u32 *)(dst->_metrics & ~3UL) + RTAX_INITCWND - 1);
+	return route_cwnd ? cwnd : 0;
+}
+
+SEC("struct_ops/swift_cong_init")
+void BPF_PROG(swift_cong_init, struct sock *sk)
+{
+	const struct bpf_swift_profile *p = swift_profile(sk);
+	struct swift_sock *ss = swift_sk(sk);
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct bpf_swift_flow *f;
+
+	ss->live = 0;
+	ss->timed_out = 0;
+	ss->pairs = 0;
+	if (!p)
+		return;
+	ss->guard_due = !tp->srtt_us || tcp_srtt_ns(tp) > p->max_rtt_ns;
+	ss->next_round_delivered = tp->delivered;
+	/* Flows that start together should not round up together. */
+	ss->dither.residue_q16 = bpf_get_prandom_u32() >> 16;
+	ss->dither.extra = 0;
+	swift_init(&ss->law, &p->law, swift_init_cwnd_pkts(sk));
+	ss->live = 1;
+	tp->snd_ssthresh = TCP_INFINITE_SSTHRESH;
+	swift_apply(sk, ss, p, true);
+	/* There already if the handshake negotiated the echo. */
+	f = bpf_sk_storage_get(&swift_flows, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	if (f) {
+		f->info.fcwnd_q16 = ss->law.fabric.cwnd_q16;
+		f->info.ecwnd_q16 = ss->law.endpoint.cwnd_q16;
+	}
+}
+
+/* Also called for sockets that never came as far as init(). */
+SEC("struct_ops/swift_release")
+void BPF_PROG(swift_release, struct sock *sk)
+{
+	struct swift_sock *ss = swift_sk(sk);
+
+	if (!ss->live)
+		return;
+	ss->live = 0;
+	/* The next congestion control starts from whole packets and no pacing of ours. */
+	sk->sk_pacing_rate = sk->sk_max_pacing_rate;
+	bpf_sk_storage_delete(&swift_flows, sk);
+}
+
+SEC(".struct_ops")
+struct tcp_congestion_ops swift_ops = {
+	.flags = TCP_CONG_NON_RESTRICTED,
+	.name = SWIFT_OPS_NAME,
+	.init = (void *)swift_cong_init,
+	.release = (void *)swift_release,
+	.ssthresh = (void *)swift_ssthresh,
+	.cong_control = (void *)swift_cong_control,
+	.set_state = (void *)swift_set_state,
+	.cwnd_event = (void *)swift_cwnd_event,
+#ifndef BPF_SWIFT_V0
+	.in_ack_event = (void *)swift_in_ack_event,
+#endif
+	.undo_cwnd = (void *)swift_undo_cwnd,
+};

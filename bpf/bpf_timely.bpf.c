@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The congestion control `bpf_timely`: from TCP's events to the law of core/timely.h, and
+ * from its rate to the pacing rate. The lab's module timely does the same; but BPF cannot
+ * limit a socket's bursts to seg_bytes: they are what TCP makes of the pacing rate.
+ */
+#include "kernel.h"
+#include "core/timely.h"
+
+char _license[] SEC("license") = "GPL";
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct timely_params);
+} timely_params SEC(".maps");
+
+SWIFT_STATIC_ASSERT(sizeof(struct timely_state) <= 104, "icsk_ca_priv is that large");
+
+/* Whose rate_Bps is 0 until init(), which comes after the ACK of a SYN. */
+static __always_inline struct timely_state *timely_sk(const struct sock *sk)
+{
+	return (struct timely_state *)inet_csk(sk)->icsk_ca_priv;
+}
+
+/* Null until user space wrote them. */
+static __always_inline const struct timely_params *timely_params_get(void)
+{
+	u32 first = 0;
+	const struct timely_params *p = bpf_map_lookup_elem(&timely_params, &first);
+
+	return p && p->max_Bps ? p : 0;
+}
+
+static __always_inline void timely_apply(struct sock *sk, const struct timely_params *p)
+{
+	const struct timely_state *law = timely_sk(sk);
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	tcp_snd_cwnd_set(tp, timely_cwnd_pkts(law, p, tcp_srtt_ns(tp), tp->mss_cache));
+	sk->sk_pacing_rate = law->rate_Bps < sk->sk_max_pacing_rate ? law->rate_Bps :
+								      sk->sk_max_pacing_rate;
+}
+
+/* t_ack - t_departure of the newest segment acked. */
+static __always_inline u32 timely_rtt_ns(const struct tcp_sock *tp, const struct rate_sample *rs)
+{
+	u32 rtt_us;
+
+	if (!rs->prior_mstamp || rs->delivered < 0 || rs->is_retrans || rs->is_ack_delayed)
+		return 0;
+	rtt_us = tcp_stamp_us_delta(tp->tcp_mstamp, tp->first_tx_mstamp);
+	return swift_saturate_u32((u64)swift_max_u32(rtt_us, 1) * NSEC_PER_USEC);
+}
+
+/* Section 5: what is delivered while the application, not the rate, holds the flow. */
+static __always_inline u64 timely_app_Bps(const struct tcp_sock *tp, const struct rate_sample *rs)
+{
+	s64 interval_us = rs->interval_us;
+	s32 delivered = rs->delivered;
+
+	if (!rs->is_app_limited || delivered < 0 || interval_us <= 0)
+		return ~0ULL;
+	return SWIFT_DIV_U64((u64)(u32)delivered * tp->mss_cache * USEC_PER_SEC, (u64)interval_us);
+}
+
+SEC("struct_ops/timely_cong_control")
+void BPF_PROG(timely_cong_control, struct sock *sk)
+{
+	const struct rate_sample *rs = cong_control_sample(ctx);
+	const struct timely_params *p = timely_params_get();
+	struct timely_state *law = timely_sk(sk);
+	const struct tcp_sock *tp = tcp_sk(sk);
+	struct timely_sample in;
+
+	if (!p || !law->rate_Bps)
+		return;
+	in.now_ns = tp->tcp_clock_cache;
+	in.app_Bps = timely_app_Bps(tp, rs);
+	in.rtt_ns = timely_rtt_ns(tp, rs);
+	in.acked_bytes = rs->acked_sacked * tp->mss_cache;
+	timely_on_ack(law, p, &in);
+	timely_apply(sk, p);
+}
+
+/* Recovery is entered once for each loss episode, Loss with every timeout. */
+SEC("struct_ops/timely_set_state")
+void BPF_PROG(timely_set_state, struct sock *sk, u8 new_state)
+{
+	const struct timely_params *p = timely_params_get();
+	struct timely_state *law = timely_sk(sk);
+
+	if (!p || !law->rate_Bps || new_state < TCP_CA_RECOVERY)
+		return;
+	timely_on_loss(law, p);
+	timely_apply(sk, p);
+}
+
+SEC("struct_ops/timely_ssthresh")
+u32 BPF_PROG(timely_ssthresh, struct sock *sk)
+{
+	return tcp_sk(sk)->snd_ssthresh; /* no slow start here */
+}
+
+SEC("struct_ops/timely_undo_cwnd")
+u32 BPF_PROG(timely_undo_cwnd, struct sock *sk)
+{
+	return tcp_sk(sk)->snd_cwnd;
+}
+
+SEC("struct_ops/timely_cong_init")
+void BPF_PROG(timely_cong_init, struct sock *sk)
+{
+	const struct timely_params *p = timely_params_get();
+	struct timely_state *law = timely_sk(sk);
+
+	law->rate_Bps = 0;
+	if (!p)
+		return;
+	timely_init(law, p);
+	tcp_sk(sk)->snd_ssthresh = TCP_INFINITE_SSTHRESH;
+	if (sk->sk_pacing_status == SK_PACING_NONE)
+		sk->sk_pacing_status = SK_PACING_NEEDED;
+	timely_apply(sk, p);
+}
+
+SEC("struct_ops/timely_release")
+void BPF_PROG(timely_release, struct sock *sk)
+{
+	if (timely_sk(sk)->rate_Bps)
+		sk->sk_pacing_rate = sk->sk_max_pacing_rate;
+}
+
+SEC(".struct_ops")
+struct tcp_congestion_ops bpf_timely = {
+	.flags = TCP_CONG_NON_RESTRICTED,
+	.name = "bpf_timely",
+	.init = (void *)timely_cong_init,
+	.release = (void *)timely_release,
+	.ssthresh = (void *)timely_ssthresh,
+	.cong_control = (void *)timely_cong_control,
+	.set_state = (void *)timely_set_state,
+	.undo_cwnd = (void *)timely_undo_cwnd,
+};

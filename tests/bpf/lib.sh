@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash disable=SC2154
+#
+# What the tests of the BPF programs share, natively (tests/bpf/run) and in guests
+# (tests/vm/t-bpf.sh): loading, the verifier's counts, equality, flows. Wants tests/vm/lib.sh
+# sourced before, $top, and root.
+
+bpf_objects=$top/out/bpf
+bpf_tools=$top/out/build/bpf
+bpf_counts=$top/tests/bpf/verifier.txt
+bpf_kernel=$(uname -r | cut -d. -f1,2)
+bpf_cgroup=''
+bpf_pid=''
+
+# This shell, and what it starts, in a cgroup of its own for the programs that want one.
+bpf_enter_cgroup() {
+	local root=/sys/fs/cgroup
+	[ -e $root/cgroup.controllers ] || root=$root/unified
+	bpf_cgroup=$root/tcp-swift-test-$$
+	mkdir "$bpf_cgroup" && echo $$ >"$bpf_cgroup/cgroup.procs"
+}
+
+bpf_leave_cgroup() {
+	[ -n "$bpf_cgroup" ] || return 0
+	echo $$ >"$(dirname "$bpf_cgroup")/cgroup.procs"
+	wait_until 5 rmdir "$bpf_cgroup"
+}
+
+bpf_answered() { # LINES BEFORE
+	[ "$(grep -c '^ready\|^done\|^error' "$work/loader.out")" -gt "$1" ]
+}
+
+# Starts the loader and returns once the programs run.
+bpf_load() { # NAME [NAME=VALUE...]
+	local name=$1
+	shift
+	rm -f "$work/loader.in"
+	mkfifo "$work/loader.in" || return
+	: >"$work/loader.out"
+	"$bpf_tools/loader" -c "$bpf_cgroup" -f "$bpf_tools/flows.bpf.o" "$bpf_objects/$name.bpf.o" "$@" \
+		<"$work/loader.in" >>"$work/loader.out" 2>&1 &
+	bpf_pid=$!
+	exec {bpf_in}>"$work/loader.in"
+	wait_until 60 bpf_answered 0
+	grep -q '^ready' "$work/loader.out" && return
+	cat "$work/loader.out"
+	bpf_unload
+	return 1
+}
+
+# One line to the loader; its answer is in loader.out, of which the last line decides.
+bpf_say() { # WORD...
+	local before
+	before=$(grep -c '^ready\|^done\|^error' "$work/loader.out")
+	echo "$*" >&"$bpf_in"
+	wait_until 20 bpf_answered "$before"
+	tail -n 1 "$work/loader.out" | grep -q '^done'
+}
+
+bpf_unload() {
+	[ -n "$bpf_pid" ] || return 0
+	echo quit >&"$bpf_in" # servers that were started meanwhile hold it open
+	exec {bpf_in}>&-
+	wait "$bpf_pid"
+	bpf_pid=''
+}
+
+# The storage of all flows, a line for each.
+bpf_flows() {
+	: >"$work/flows"
+	local from
+	from=$(($(wc -l <"$work/loader.out") + 1))
+	bpf_say flows && tail -n +$from "$work/loader.out" | grep fcwnd_q16= >"$work/flows"
+}
+
+# Is there a flow for which the awk condition on its fields holds, e.g. 'echo_on && samples > 10'?
+bpf_flow_with() { # CONDITION
+	bpf_flows && awk -v RS='\n' "
+		{ for (i = 1; i <= NF; i++) { split(\$i, a, \"=\"); f[a[1]] = a[2] } }
+		$(sed -E 's/\b([a-z][a-z0-9_]*)\b/f["\1"]/g' <<<"$1") { found = 1 }
+		END { exit !found }" "$work/flows"
+}
+
+bpf_names() { sysctl -n net.ipv4.tcp_available_congestion_control | tr ' ' '\n' | grep "^bpf_"; }
+
+# --- Tests that need no network -------------------------------------------------------------
+
+# Each program loads, at no more than 110 % of the verifier's work on record.
+bpf_test_load() {
+	local name program count most
+	for name in bpf_swift bpf_swift_v0 bpf_timely bpf_gcn; do
+		ok "bpf: $name loads" eval "'$bpf_tools/loader' -n '$bpf_objects/$name.bpf.o' >'$work/$name.counts' 2>&1 || { cat '$work/$name.counts'; false; }"
+		if ! grep -q "^$bpf_kernel " "$bpf_counts"; then
+			skip "bpf: $name: the verifier's work" "no record of kernel $bpf_kernel"
+			continue
+		fi
+		while read -r _ program count; do
+			most=$(awk -v k="$bpf_kernel" -v o="$name" -v p="$program" '$1 == k && $2 == o && $3 == p { print int($4 * 1.1) }' "$bpf_counts")
+			ok "bpf: $name: $program: the verifier's work" test "$count" -le "${most:-0}"
+		done < <(grep '^verified ' "$work/$name.counts")
+	done
+	ok 'bpf: nothing stays behind' not bpf_names
+}
+
+bpf_test_equality() { # STEPS
+	local name
+	"$bpf_tools/equality" "$bpf_tools/law_step.bpf.o" 7 "$1" >"$work/equality"
+	for name in swift timely gcn; do
+		ok "bpf: $name: $1 random steps end in the same bits as in C++" eval "cat '$work/equality'; grep -q '^ok $name:' '$work/equality'"
+	done
+	"$bpf_tools/equality" "$bpf_tools/law_step_wrong.bpf.o" 7 "$1" >"$work/equality"
+	ok 'bpf: and one constant that differs is noticed' grep -q '^not ok swift: .* differs' "$work/equality"
+}
+
+# --- Traffic from h1 to h2 ----------------------------------------------------------------------
+
+bpf_hosts() { # CC NS...
+	local cc=$1 ns
+	shift
+	for ns; do in_ns "$ns" sysctl -qw "net.ipv4.tcp_congestion_control=$cc" || return; done
+}
+
+# The goodput of some seconds of iperf3, in bits per second, at least.
+bpf_carries() { # CC BPS SECONDS [IPERF3-ARG...]
+	local cc=$1 least=$2 seconds=$3 bps
+	shift 3
+	iperf_server h2 -1 || return
+	bps=$(timeout $((seconds + 20)) ip netns exec h1 iperf3 --json -c "$h2_ip4" -t "$seconds" -C "$cc" "$@" |
+		jq -e '.end.sum_received.bits_per_second | floor') || return
+	wait_until 10 not listening h2 5201 # the next server wants its place
+	echo "goodput $bps"
+	[ "$bps" -ge "$least" ]
+}
