@@ -94,6 +94,9 @@ TEST_F(Cli, wrong_usage_is_one_line_and_2)
 	      "enable --set ai_milli=0", "enable --qdisc cake", "enable --default --no-default", "doctor --target-ns 5us", "doctor --peer :1",
 	      "disable now", "top", "flows doctor", "clock bogus", "clock --bogus", "clock run --interval 5",
 	      "clock run --interval x", "clock run --watch", "clock --watch run", "clock --watch 0",
+	      "bpf bogus", "bpf load", "bpf load a b", "bpf load a/b --dry-run", "bpf swap bpf_swift", "bpf set", "bpf get",
+	      "bpf unload", "bpf set bpf_swift", "bpf set bpf_swift --prefix 10.0.0.1/8 ai_milli=1",
+	      "bpf set bpf_swift --prefix 10.0.0.0/33 ai_milli=1", "bpf set bpf_swift --delete", "bpf list --bogus",
 	      "clock show run", "clock run --iface", "clock read --dry-run"}) {
 		const Ran ran = swiftctl(arguments);
 
@@ -109,7 +112,8 @@ TEST_F(Cli, help_and_version)
 	EXPECT_EQ(swiftctl("--version").out, "swiftctl 0.1.0\n");
 	for (const char *arguments :
 	     {"--help", "-h", "flows --help", "enable --help", "disable --help", "doctor --help", "probe --help",
-	      "clock --help", "clock show --help", "clock run --help", "clock read --help", "clock restore --help"}) {
+	      "bpf --help", "bpf load --help", "bpf unload --help", "bpf list --help", "bpf set --help",
+	      "bpf get --help", "bpf swap --help", "clock --help", "clock show --help", "clock run --help", "clock read --help", "clock restore --help"}) {
 		const Ran ran = swiftctl(arguments);
 
 		EXPECT_EQ(ran.status, 0) << arguments;

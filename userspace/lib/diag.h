@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "fd.h"
 #include "flow.h"
 #include "result.h"
 
@@ -46,8 +47,9 @@ inline constexpr std::uint32_t states_connected = // all that have a congestion 
 class DiagClient {
 public:
 	static Result<DiagClient> open();
-	// IPv4 and IPv6, in the network namespace that the client was opened in.
-	Result<DiagDump> dump(std::uint32_t states);
+	// IPv4 and IPv6, in the network namespace that the client was opened in. @storages:
+	// maps of socket storage whose values begin with a tcp_swift record; they need root.
+	Result<DiagDump> dump(std::uint32_t states, std::span<const Fd> storages = {});
 
 private:
 	struct Close {
@@ -57,9 +59,9 @@ private:
 
 	explicit DiagClient(Socket socket) : socket_(std::move(socket)) {}
 	Result<DiagStatus> dump_family(std::uint8_t family, std::uint32_t states,
-				       std::vector<Flow> &flows);
+				       std::span<const Fd> storages, std::vector<Flow> &flows);
 	Result<DiagStatus> dump_once(std::uint8_t family, std::uint32_t states,
-				     std::vector<Flow> &flows);
+				     std::span<const Fd> storages, std::vector<Flow> &flows);
 
 	Socket socket_;
 	std::uint32_t sequence_ = 0;

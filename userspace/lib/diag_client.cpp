@@ -9,6 +9,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 
@@ -20,6 +21,7 @@ namespace swift {
 namespace {
 
 constexpr int attempts = 5; // of a dump that the kernel says was interrupted
+constexpr std::size_t storages_max = 16; // in one request
 constexpr std::size_t receive_bytes = 64 * 1024; // libmnl advises 32 KiB for dumps
 
 constexpr std::uint8_t extension(int attribute)
@@ -46,9 +48,10 @@ Result<DiagClient> DiagClient::open()
 }
 
 Result<DiagStatus> DiagClient::dump_once(std::uint8_t family, std::uint32_t states,
-					 std::vector<Flow> &flows)
+					 std::span<const Fd> storages, std::vector<Flow> &flows)
 {
-	alignas(nlmsghdr) std::array<char, MNL_NLMSG_HDRLEN + MNL_ALIGN(sizeof(inet_diag_req_v2))>
+	alignas(nlmsghdr) std::array<char, MNL_NLMSG_HDRLEN + MNL_ALIGN(sizeof(inet_diag_req_v2)) +
+						   MNL_ATTR_HDRLEN + storages_max * 2 * MNL_ATTR_HDRLEN>
 		request{};
 	nlmsghdr *head = mnl_nlmsg_put_header(request.data());
 
@@ -64,6 +67,14 @@ Result<DiagStatus> DiagClient::dump_once(std::uint8_t family, std::uint32_t stat
 	body->idiag_ext = extension(INET_DIAG_INFO) | extension(INET_DIAG_CONG) |
 			  extension(INET_DIAG_VEGASINFO);
 	body->idiag_states = states;
+	if (!storages.empty()) {
+		nlattr *list = mnl_attr_nest_start(head, INET_DIAG_REQ_SK_BPF_STORAGES);
+
+		for (const Fd &map : storages.first(std::min(storages.size(), storages_max)))
+			mnl_attr_put_u32(head, SK_DIAG_BPF_STORAGE_REQ_MAP_FD,
+					 static_cast<std::uint32_t>(map.get()));
+		mnl_attr_nest_end(head, list);
+	}
 	if (mnl_socket_sendto(socket_.get(), head, head->nlmsg_len) < 0)
 		return errno_error("cannot ask the kernel for its TCP sockets", errno);
 
@@ -94,25 +105,25 @@ Result<DiagStatus> DiagClient::dump_once(std::uint8_t family, std::uint32_t stat
 }
 
 Result<DiagStatus> DiagClient::dump_family(std::uint8_t family, std::uint32_t states,
-					   std::vector<Flow> &flows)
+					   std::span<const Fd> storages, std::vector<Flow> &flows)
 {
 	const std::size_t before = flows.size();
 
 	for (int attempt = 1;; attempt++) {
 		flows.resize(before);
-		auto status = dump_once(family, states, flows);
+		auto status = dump_once(family, states, storages, flows);
 
 		if (!status || !status->interrupted || attempt == attempts)
 			return status;
 	}
 }
 
-Result<DiagDump> DiagClient::dump(std::uint32_t states)
+Result<DiagDump> DiagClient::dump(std::uint32_t states, std::span<const Fd> storages)
 {
 	DiagDump out;
 
 	for (const std::uint8_t family : {std::uint8_t{AF_INET}, std::uint8_t{AF_INET6}}) {
-		auto status = dump_family(family, states, out.flows);
+		auto status = dump_family(family, states, storages, out.flows);
 
 		if (!status)
 			return status.error();

@@ -95,7 +95,8 @@ Endpoint endpoint(std::uint8_t family, const void *address, std::uint16_t port)
 	return e;
 }
 
-void parse_attributes(Bytes b, Flow &flow, DiagStatus &status)
+// @take(type, payload) for each attribute in @b.
+template <typename Take> void each_attribute(Bytes b, DiagStatus &status, Take take)
 {
 	while (!b.empty()) {
 		const auto head = read_whole<nlattr>(b);
@@ -104,9 +105,35 @@ void parse_attributes(Bytes b, Flow &flow, DiagStatus &status)
 			status.malformed++;
 			return;
 		}
-		const Bytes payload = b.subspan(sizeof(nlattr), head->nla_len - sizeof(nlattr));
+		take(head->nla_type & NLA_TYPE_MASK,
+		     b.subspan(sizeof(nlattr), head->nla_len - sizeof(nlattr)));
+		b = skip(b, align4(head->nla_len));
+	}
+}
 
-		switch (head->nla_type & NLA_TYPE_MASK) {
+// The values of the maps that were asked for; a flow has one at most that is not all zero.
+void parse_storages(Bytes b, Flow &flow, DiagStatus &status)
+{
+	each_attribute(b, status, [&](int, Bytes storage) {
+		each_attribute(storage, status, [&](int type, Bytes value) {
+			if (type != SK_DIAG_BPF_STORAGE_MAP_VALUE)
+				return;
+			const auto raw = read_whole<tcp_swift_info>(value);
+
+			if (!raw) {
+				status.bad_records++;
+			} else if (raw->target_ns != 0 || raw->fcwnd_q16 != 0) {
+				flow.swift = decode(*raw);
+				flow.from_bpf = true;
+			}
+		});
+	});
+}
+
+void parse_attributes(Bytes b, Flow &flow, DiagStatus &status)
+{
+	each_attribute(b, status, [&](int type, Bytes payload) {
+		switch (type) {
 		case INET_DIAG_INFO:
 			flow.tcp = decode(read_some<tcp_info>(payload));
 			break;
@@ -119,11 +146,15 @@ void parse_attributes(Bytes b, Flow &flow, DiagStatus &status)
 			else
 				status.bad_records++;
 			break;
+		case INET_DIAG_SK_BPF_STORAGES:
+			parse_storages(payload, flow, status);
+			break;
 		default: // not ours
 			break;
 		}
-		b = skip(b, align4(head->nla_len));
-	}
+	});
+	// What runs the module has the module's record, whatever else is on the socket.
+	flow.from_bpf = flow.from_bpf && !flow.uses_module();
 }
 
 void parse_socket(Bytes b, std::vector<Flow> &flows, DiagStatus &status)

@@ -94,9 +94,13 @@ struct Flow {
 	std::string cc; // "" if the kernel did not say
 	std::optional<TcpCounters> tcp;
 	std::optional<SwiftRecord> swift;
+	bool from_bpf = false; // the record is a BPF variant's, out of the socket's storage
 
 	[[nodiscard]] bool is_swift() const { return cc == cc_name; }
 	[[nodiscard]] bool is_guarded() const { return cc == guarded_cc_name; }
+	[[nodiscard]] bool runs_swift() const { return is_swift() || from_bpf; }
+	// A BPF variant's, by its name: those of ours begin like this.
+	[[nodiscard]] bool is_bpf() const { return cc.starts_with("bpf_"); }
 	[[nodiscard]] bool uses_module() const { return is_swift() || is_guarded(); }
 };
 

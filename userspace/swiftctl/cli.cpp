@@ -61,6 +61,34 @@ constexpr const char *probe_footer =
 	"  swiftctl probe 10.0.0.2 [fd00::3]:21335      1000 probes each, 10 ms apart\n"
 	"  swiftctl probe --targets hosts.txt --watch 5 --json | jq .targets[].fabric_rtt_ns.p99";
 
+constexpr const char *bpf_footer =
+	"Columns: registered = link (a pin holds it, and swap is atomic; kernel 6.4), plain (until it is\n"
+	"unloaded) or no; insns, verified = instructions of its programs, and how many the verifier\n"
+	"went through. See Documentation/bpf.md.\n"
+	"\n"
+	"Examples:\n"
+	"  swiftctl bpf load bpf_swift --set base_target_ns=60000 --default\n"
+	"  swiftctl bpf set bpf_swift ai_milli=500\n"
+	"  swiftctl bpf set bpf_swift --prefix 10.1.0.0/16 base_target_ns=120000\n"
+	"  swiftctl bpf unload bpf_swift";
+
+constexpr const char *bpf_load_footer =
+	"All or nothing. What is loaded stays when swiftctl ends: /sys/fs/bpf/tcp_swift/NAME holds it.\n"
+	"The programs on the cgroup run beside those that others have attached.\n"
+	"\n"
+	"Examples:\n"
+	"  swiftctl bpf load bpf_swift --dry-run\n"
+	"  swiftctl bpf load bpf_swift --object ./bpf_swift.bpf.o --cgroup /sys/fs/cgroup/web.slice";
+
+constexpr const char *bpf_set_footer =
+	"Acts on running flows. A profile is for flows to a prefix, the longest that matches; a new one\n"
+	"begins as a copy of what all others have.\n"
+	"\n"
+	"Examples:\n"
+	"  swiftctl bpf set bpf_swift target_policy=static base_target_ns=40000\n"
+	"  swiftctl bpf set bpf_swift --prefix fd00:1::/32 base_target_ns=120000\n"
+	"  swiftctl bpf set bpf_swift --prefix fd00:1::/32 --delete";
+
 constexpr const char *clock_footer =
 	"Columns: stamps = which packets the NIC stamps; line = from its clock to the host's, as the\n"
 	"module has it; offset = NIC minus wall clock; drift above 0 = the NIC's clock is the faster\n"
@@ -242,6 +270,61 @@ void add_clock(CLI::App &verb, ClockOptions &o)
 	restore->callback([&o] { o.action = Action::restore; });
 }
 
+void add_bpf(CLI::App &verb, BpfOptions &o)
+{
+	using Action = BpfOptions::Action;
+
+	verb.footer(bpf_footer);
+	verb.require_subcommand(0, 1);
+	verb.add_flag("--json", o.json, "JSON");
+
+	CLI::App *load = verb.add_subcommand("load", "Load a congestion control and register it");
+	CLI::App *unload = verb.add_subcommand("unload", "Unregister it; flows that use it go on");
+	CLI::App *list = verb.add_subcommand("list", "What is loaded, and what could be (default)");
+	CLI::App *set = verb.add_subcommand("set", "Change tunables, for all flows or for a prefix");
+	CLI::App *get = verb.add_subcommand("get", "Show tunables and profiles");
+	CLI::App *swap = verb.add_subcommand("swap", "Replace its programs, keep its settings");
+
+	for (CLI::App *action : {load, unload, set, get, swap})
+		action->add_option("name", o.name, "As flows will know it: bpf_swift, bpf_timely, ...")
+			->type_name("")
+			->required();
+	for (CLI::App *action : {load, swap}) {
+		auto *object = action->add_option("--object", o.object,
+						  action == load ? "Instead of /usr/lib/tcp_swift/bpf/NAME.bpf.o" :
+								   "The new one");
+
+		object->type_name("FILE");
+		if (action == swap)
+			object->required();
+		action->add_flag("--verbose", o.verbose, "All that the verifier says of a program it refuses");
+	}
+	load->footer(bpf_load_footer);
+	load->add_option("--set", o.set, "Begin with TUNABLE=VALUE; repeatable")
+		->type_name("TUNABLE=VALUE")
+		->allow_extra_args(false);
+	load->add_option("--cgroup", o.cgroup, "Attach the echo to PATH (the root of cgroup2)")
+		->type_name("PATH");
+	load->add_flag("--no-echo", o.no_echo, "Without the delay echo");
+	load->add_flag("--default", o.make_default, "Make it the default of new connections");
+	load->add_flag("--plain", o.plain, "Register without a link, as kernels before 6.4 do");
+	set->footer(bpf_set_footer);
+	set->add_option("values", o.set, "TUNABLE=VALUE; repeatable")->type_name("");
+	set->add_option("--prefix", o.prefix, "For flows to PREFIX only")->type_name("PREFIX");
+	set->add_flag("--delete", o.erase, "Delete the profile of --prefix");
+	get->add_option("tunables", o.set, "These only")->type_name("");
+	for (CLI::App *action : {load, unload, swap, set})
+		action->add_flag("--dry-run", o.dry_run, "Say what would be done instead");
+	for (CLI::App *action : {load, unload, list, set, get, swap})
+		action->add_flag("--json", o.json, "JSON");
+
+	load->callback([&o] { o.action = Action::load; });
+	unload->callback([&o] { o.action = Action::unload; });
+	set->callback([&o] { o.action = Action::set; });
+	get->callback([&o] { o.action = Action::get; });
+	swap->callback([&o] { o.action = Action::swap; });
+}
+
 // CLI11 is generous with blank lines, and its word for verbs is long.
 std::string tidy(std::string text)
 {
@@ -277,6 +360,7 @@ Invocation parse_command_line(int argc, const char *const *argv)
 	DoctorOptions doctor;
 	ProbeOptions probing;
 	ClockOptions clock;
+	BpfOptions bpf;
 
 	app.formatter(std::make_shared<Usage>());
 	app.get_formatter()->column_width(28);
@@ -291,12 +375,15 @@ Invocation parse_command_line(int argc, const char *const *argv)
 	CLI::App *verb_probe = app.add_subcommand("probe", "RTT of the fabric alone, between NICs");
 	CLI::App *verb_clock = app.add_subcommand("clock", "The NICs' clocks: see, feed, measure them");
 
+	CLI::App *verb_bpf = app.add_subcommand("bpf", "Congestion controls in BPF: load, tune, swap them");
+
 	add_flows(*verb_flows, flows);
 	add_enable(*verb_enable, enabling);
 	add_disable(*verb_disable, disabling);
 	add_doctor(*verb_doctor, doctor);
 	add_probe(*verb_probe, probing);
 	add_clock(*verb_clock, clock);
+	add_bpf(*verb_bpf, bpf);
 
 	// Which verb an error is about; CLI11 does not say.
 	const std::string first = argc > 1 ? argv[1] : "";
@@ -306,10 +393,10 @@ Invocation parse_command_line(int argc, const char *const *argv)
 	});
 
 	if (first.empty())
-		return Leave{{}, fail_usage("", "which verb? (flows, enable, disable, doctor, probe, clock)")};
+		return Leave{{}, fail_usage("", "which verb? (flows, enable, disable, doctor, probe, clock, bpf)")};
 	if (!is_verb && first[0] != '-')
 		return Leave{{}, fail_usage("", "unknown verb '" + first +
-							"' (allowed: flows, enable, disable, doctor, probe, clock)")};
+							"' (allowed: flows, enable, disable, doctor, probe, clock, bpf)")};
 	try {
 		app.parse(argc, argv);
 	} catch (const CLI::CallForHelp &) {
@@ -336,6 +423,8 @@ Invocation parse_command_line(int argc, const char *const *argv)
 			probing.watch = "1";
 		return probing;
 	}
+	if (app.got_subcommand(verb_bpf))
+		return bpf;
 	if (app.got_subcommand(verb_clock)) {
 		const bool shows = clock.action == ClockOptions::Action::show;
 		const bool watches = [&] {

@@ -5,6 +5,7 @@
 #include <string>
 #include <variant>
 
+#include "bpf.h"
 #include "clock.h"
 #include "doctor.h"
 #include "enable.h"
@@ -20,7 +21,7 @@ struct Leave {
 };
 
 using Invocation = std::variant<Leave, FlowsOptions, EnableOptions, DisableOptions, DoctorOptions,
-				ProbeOptions, ClockOptions>;
+				ProbeOptions, ClockOptions, BpfOptions>;
 
 [[nodiscard]] Invocation parse_command_line(int argc, const char *const *argv);
 

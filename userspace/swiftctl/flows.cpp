@@ -8,6 +8,7 @@
 #include <chrono>
 #include <span>
 
+#include "bpf_host.h"
 #include "diag.h"
 #include "say.h"
 #include "system.h"
@@ -34,7 +35,7 @@ Result<DiagDump> recorded(const std::string &path)
 	return dump;
 }
 
-Result<DiagDump> all_flows(const FlowsOptions &options)
+Result<DiagDump> all_flows(const FlowsOptions &options, std::span<const Fd> storages)
 {
 	if (!options.dump.empty())
 		return recorded(options.dump);
@@ -43,13 +44,15 @@ Result<DiagDump> all_flows(const FlowsOptions &options)
 
 	if (!client)
 		return client.error();
-	return client->dump(states_connected);
+	return client->dump(states_connected, storages);
 }
 
 Result<FlowSnapshot> take(const FlowsOptions &options, const FlowQuery &query, const System &system)
 {
 	FlowSnapshot snapshot;
-	auto dump = all_flows(options);
+	const bool live = options.root.empty() && options.dump.empty();
+	const std::vector<Fd> storages = live ? bpf_flow_storages() : std::vector<Fd>();
+	auto dump = all_flows(options, storages);
 
 	if (!dump)
 		return dump.error();
@@ -57,6 +60,11 @@ Result<FlowSnapshot> take(const FlowsOptions &options, const FlowQuery &query, c
 				   std::chrono::system_clock::now().time_since_epoch())
 				   .count();
 	snapshot.module_loaded = module_loaded(system);
+	snapshot.bpf_loaded = !storages.empty();
+	if (!system.is_root())
+		snapshot.unread_count = static_cast<std::size_t>(
+			std::count_if(dump->flows.begin(), dump->flows.end(),
+				      [](const Flow &f) { return f.is_bpf() && !f.from_bpf; }));
 	snapshot.interrupted = dump->interrupted;
 	snapshot.bad_records = dump->bad_records;
 	snapshot.malformed = dump->malformed;
@@ -139,7 +147,8 @@ int run_flows(const FlowsOptions &options)
 
 	if (!snapshot)
 		return fail(verb, snapshot.error().text());
-	if (!snapshot->module_loaded && snapshot->swift_count + snapshot->guarded_count == 0) {
+	if (!snapshot->module_loaded && !snapshot->bpf_loaded && snapshot->unread_count == 0 &&
+	    snapshot->swift_count + snapshot->guarded_count == 0) {
 		if (options.json)
 			print(flows_json(*snapshot, query->watch_s > 0));
 		return fail(verb, "no swift flows: the module tcp_swift is not loaded; " +

@@ -56,10 +56,12 @@ struct FlowSnapshot {
 	std::vector<Flow> flows; // chosen, in order
 	std::size_t swift_count = 0; // before choosing
 	std::size_t guarded_count = 0;
+	std::size_t unread_count = 0; // of BPF variants, whose records need root
 	std::size_t bad_records = 0;
 	std::size_t malformed = 0;
 	bool interrupted = false;
 	bool module_loaded = false;
+	bool bpf_loaded = false;
 };
 
 // Counts @all, keeps what @query asks for, in its order.

@@ -313,7 +313,7 @@ Result<FlowQuery> FlowQuery::from(const FlowsOptions &o)
 
 bool FlowQuery::matches(const Flow &f) const
 {
-	if (!(f.is_swift() || (guarded_too && f.is_guarded())))
+	if (!(f.runs_swift() || (guarded_too && f.is_guarded())))
 		return false;
 	if (!any_contains(src, f.local.address) || !any_contains(dst, f.remote.address) ||
 	    !any_is(sport, f.local.port) || !any_is(dport, f.remote.port))
@@ -329,7 +329,7 @@ void choose(std::vector<Flow> all, const FlowQuery &query, FlowSnapshot &snapsho
 	const auto key = flow_columns[query.sort_column].key;
 
 	for (Flow &f : all) {
-		snapshot.swift_count += f.is_swift();
+		snapshot.swift_count += f.runs_swift();
 		snapshot.guarded_count += f.is_guarded();
 		if (query.matches(f))
 			chosen.push_back(std::move(f));
@@ -377,6 +377,9 @@ std::vector<std::string> flow_notes(const FlowSnapshot &s, const FlowQuery &quer
 		notes.push_back(fmt::format("{} more guarded (handshake RTT above max_rtt_ns, so they "
 					    "run Reno): --all shows them",
 					    s.guarded_count));
+	if (s.unread_count > 0)
+		notes.push_back(fmt::format("flows of BPF variants, whose records need root: {}",
+					    s.unread_count));
 	if (s.interrupted)
 		notes.emplace_back("the kernel's list kept changing while it was read: a flow may be "
 				   "missing or double");

@@ -2,6 +2,7 @@
 // What every verb says with --json: schema 1, units in the keys, absent numbers left out.
 #include <nlohmann/json.hpp>
 
+#include "bpf.h"
 #include "clock.h"
 #include "doctor.h"
 #include "enable.h"
@@ -233,6 +234,92 @@ std::string plans_json(const std::vector<ClockPlan> &plans, std::uint32_t interv
 		n["wanted"] = p.fit ? json_of(std::optional(p.wanted)) : Json(nullptr);
 		n["why_not"] = p.fit ? Json(nullptr) : Json(p.why_not);
 		j["nics"].push_back(std::move(n));
+	}
+	return text_of(j);
+}
+
+std::string bpf_report_json(const BpfReport &r, const std::string &name, bool dry_run)
+{
+	Json j;
+
+	j["schema"] = 1;
+	j["ok"] = !r.error;
+	j["dry_run"] = dry_run;
+	j["name"] = name;
+	if (!r.registration.empty())
+		j["registration"] = r.registration;
+	j["steps"] = r.steps;
+	j["notes"] = r.notes;
+	j["error"] = r.error ? Json(r.error->text()) : Json(nullptr);
+	if (!r.verifier_log.empty())
+		j["verifier_log"] = r.verifier_log;
+	return text_of(j);
+}
+
+std::string bpf_list_json(const BpfListing &l)
+{
+	static constexpr std::array states = {"unused", "in_use", "leaving", "ready"};
+	Json j;
+
+	j["schema"] = 1;
+	j["kernel"] = {{"btf", l.abilities.btf},
+		       {"struct_ops", l.abilities.struct_ops},
+		       {"struct_ops_links", l.abilities.ops_links},
+		       {"bpffs", l.abilities.bpffs}};
+	j["loaded"] = Json::array();
+	for (const BpfStatus &s : l.loaded) {
+		Json v = {{"name", s.name}, {"law", s.law}, {"registration", s.registration},
+			  {"default", s.is_default}, {"left_by_killed_loader", s.leftover},
+			  {"flows", s.flows}, {"profiles", s.profiles}, {"cgroups", s.cgroups}};
+
+		if (s.since_ns)
+			v["loaded_time_ns"] = s.since_ns;
+		if (s.ops)
+			v["struct_ops"] = {{"map_id", s.ops->id},
+					   {"state", states[static_cast<std::size_t>(s.ops->state)]},
+					   {"references", s.ops->references}};
+		v["programs"] = Json::array();
+		for (const BpfProgramStatus &p : s.programs)
+			v["programs"].push_back({{"name", p.name},
+						 {"id", p.id},
+						 {"insns", p.xlated_insns},
+						 {"verified_insns", p.verified_insns}});
+		j["loaded"].push_back(std::move(v));
+	}
+	j["loadable"] = l.loadable;
+	return text_of(j);
+}
+
+std::string bpf_settings_json(const BpfSettings &s, const std::string &name)
+{
+	const auto number = [](const BpfTunable &t, std::uint32_t value) {
+		return t.name == "target_policy" ? Json(t.text(value)) : Json(value);
+	};
+	const BpfValues defaults = s.law->defaults(name);
+	Json j;
+
+	j["schema"] = 1;
+	j["name"] = name;
+	j["law"] = s.law->name;
+	j["differs"] = s.differs;
+	j["tunables"] = Json::array();
+	for (std::size_t i = 0; i < s.values.size(); i++) {
+		const BpfTunable &t = s.law->tunables[i];
+
+		j["tunables"].push_back({{"name", t.name},
+					 {"value", number(t, s.values[i])},
+					 {"default", number(t, defaults[i])},
+					 {"min", t.min},
+					 {"max", t.max},
+					 {"meaning", t.meaning}});
+	}
+	j["profiles"] = Json::array();
+	for (const auto &[prefix, values] : s.profiles) {
+		Json p = {{"prefix", prefix.text()}, {"values", Json::object()}};
+
+		for (std::size_t i = 0; i < values.size(); i++)
+			p["values"][std::string(s.law->tunables[i].name)] = number(s.law->tunables[i], values[i]);
+		j["profiles"].push_back(std::move(p));
 	}
 	return text_of(j);
 }

@@ -19,6 +19,7 @@ struct Run {
 	int operator()(const swift::DisableOptions &o) const { return swift::run_disable(o); }
 	int operator()(const swift::DoctorOptions &o) const { return swift::run_doctor(o); }
 	int operator()(const swift::ClockOptions &o) const { return swift::run_clock(o); }
+	int operator()(const swift::BpfOptions &o) const { return swift::run_bpf(o); }
 	int operator()(const swift::ProbeOptions &o) const { return swift::run_probe(o); }
 };
 

@@ -21,6 +21,8 @@ constexpr std::array<unsigned, 4> four = {500, 900, 990, 999};
 
 std::string us_text(std::int64_t ns)
 {
+	if (ns < 0 && ns > -5) // within the error of the clocks, and no "-0.00"
+		ns = 0;
 	return fmt::format("{:.2f}", static_cast<double>(ns) / 1000.0);
 }
 

@@ -1,0 +1,960 @@
+// SPDX-License-Identifier: MIT
+// BpfHost on the real kernel, through libbpf: system calls, and nothing that decides.
+#include "bpf_host.h"
+
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+#include <fcntl.h>
+#include <linux/bpf.h>
+#include <linux/magic.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <map>
+
+#include "fd.h"
+#include "text.h"
+
+namespace swift {
+
+namespace {
+
+// Of the kernel's ABI, and newer than Debian 12's headers.
+constexpr std::uint32_t flag_ops_link = 1U << 13; // BPF_F_LINK, 6.4
+constexpr auto attach_ops = static_cast<bpf_attach_type>(44); // BPF_STRUCT_OPS, 6.4
+constexpr int errno_not_supported = 524; // ENOTSUPP, which strerror does not know
+constexpr int handle_kernfs = 0xfe; // FILEID_KERNFS
+
+constexpr std::size_t verifier_log_bytes = 16U << 20; // untouched until written to
+constexpr const char *ops_value_type = "bpf_struct_ops_tcp_congestion_ops";
+
+Error bpf_error(const std::string &what, int code)
+{
+	if (code == errno_not_supported)
+		return Error{what + ": this kernel does not support it", {}, {}, code};
+	if (code == EPERM)
+		return Error{what + ": not permitted; it needs root (CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN)",
+			     {}, {}, code};
+	return errno_error(what, code);
+}
+
+// What libbpf says while an object lives. Its callback has no argument for this.
+class LibbpfMessages {
+public:
+	LibbpfMessages()
+	{
+		sink() = &last_;
+		libbpf_set_print(print);
+	}
+	LibbpfMessages(const LibbpfMessages &) = delete;
+	LibbpfMessages &operator=(const LibbpfMessages &) = delete;
+	~LibbpfMessages() { sink() = nullptr; }
+
+	// The first warning: those that follow are about what follows from it.
+	[[nodiscard]] const std::string &first() const { return last_; }
+
+private:
+	static std::string *&sink()
+	{
+		static thread_local std::string *to = nullptr;
+
+		return to;
+	}
+	static int print(libbpf_print_level level, const char *format, va_list arguments)
+	{
+		if (level != LIBBPF_WARN || !sink() || !sink()->empty())
+			return 0;
+
+		std::array<char, 512> line{};
+
+		// libbpf's format and its arguments, as its own printer would take them.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+		std::vsnprintf(line.data(), line.size(), format, arguments);
+#pragma GCC diagnostic pop
+		std::string_view s = trim(line.data());
+
+		if (s.starts_with("libbpf: "))
+			s.remove_prefix(8);
+		*sink() = s.substr(0, s.find('\n'));
+		return 0;
+	}
+
+	std::string last_;
+};
+
+// The line in which the verifier says why.
+std::string verdict(const std::string &log)
+{
+	std::string last;
+
+	for (const std::string &line : split(log, '\n')) {
+		const std::string_view s = trim(line);
+
+		if (!s.empty() && !s.starts_with("processed ") && !s.starts_with("verification time") &&
+		    !s.starts_with("stack depth") && !s.starts_with("-- "))
+			last = s;
+	}
+	return last;
+}
+
+template <typename Info> Result<Info> info_of(int fd, const std::string &what)
+{
+	Info info{};
+	std::uint32_t size = sizeof(info);
+
+	if (bpf_obj_get_info_by_fd(fd, &info, &size) < 0)
+		return bpf_error("cannot ask about " + what, errno);
+	return info;
+}
+
+Result<Fd> open_pin(const std::string &pin)
+{
+	Fd fd(bpf_obj_get(pin.c_str()));
+
+	if (!fd)
+		return bpf_error("cannot open " + pin, errno);
+	return fd;
+}
+
+Result<void> pin_fd(int fd, const std::string &pin)
+{
+	if (bpf_obj_pin(fd, pin.c_str()) < 0)
+		return bpf_error("cannot pin " + pin, errno);
+	return {};
+}
+
+BpfMap describe(const bpf_map_info &info)
+{
+	BpfMap m;
+
+	m.name = info.name;
+	m.type = info.type;
+	m.key_bytes = info.key_size;
+	m.value_bytes = info.value_size;
+	m.max_entries = info.max_entries;
+	m.ops = info.type == BPF_MAP_TYPE_STRUCT_OPS;
+	return m;
+}
+
+// Where things are in the value of a struct_ops map of a congestion control, in this kernel.
+struct OpsLayout {
+	std::size_t name = 0; // offset
+	std::vector<std::size_t> functions; // offsets
+	std::uint8_t cong_control_args = 0;
+};
+
+class KernelTypes {
+public:
+	KernelTypes() : btf_(btf__load_vmlinux_btf(), btf__free)
+	{
+		if (libbpf_get_error(btf_.get()) != 0)
+			btf_.reset();
+	}
+
+	[[nodiscard]] bool known() const { return btf_ != nullptr; }
+	[[nodiscard]] bool has_struct(const char *name) const
+	{
+		return known() && btf__find_by_name_kind(btf_.get(), name, BTF_KIND_STRUCT) > 0;
+	}
+	[[nodiscard]] std::optional<OpsLayout> ops_layout() const
+	{
+		const btf_type *value = find(ops_value_type);
+		const btf_type *ops = find("tcp_congestion_ops");
+
+		if (!value || !ops)
+			return std::nullopt;
+
+		OpsLayout out;
+		std::size_t data = 0;
+
+		for (const btf_member &m : members(value))
+			if (name_of(m) == "data")
+				data = m.offset / 8;
+		for (const btf_member &m : members(ops)) {
+			const btf_type *t = btf__type_by_id(btf_.get(), m.type);
+
+			if (name_of(m) == "name")
+				out.name = data + m.offset / 8;
+			if (!btf_is_ptr(t))
+				continue;
+			const btf_type *function = btf__type_by_id(btf_.get(), t->type);
+
+			if (!btf_is_func_proto(function))
+				continue;
+			out.functions.push_back(data + m.offset / 8);
+			if (name_of(m) == "cong_control")
+				out.cong_control_args = static_cast<std::uint8_t>(btf_vlen(function));
+		}
+		return out;
+	}
+
+private:
+	[[nodiscard]] const btf_type *find(const char *name) const
+	{
+		const int id = known() ? btf__find_by_name_kind(btf_.get(), name, BTF_KIND_STRUCT) : -1;
+
+		return id > 0 ? btf__type_by_id(btf_.get(), static_cast<std::uint32_t>(id)) : nullptr;
+	}
+	static std::span<const btf_member> members(const btf_type *t)
+	{
+		return {btf_members(t), btf_vlen(t)};
+	}
+	[[nodiscard]] std::string_view name_of(const btf_member &m) const
+	{
+		return btf__name_by_offset(btf_.get(), m.name_off);
+	}
+
+	std::unique_ptr<btf, void (*)(btf *)> btf_;
+};
+
+// Reads a struct_ops map's value: two u32, references and state, then the ops themselves.
+struct OpsValue {
+	bpf_map_info info{};
+	BpfBytes bytes;
+
+	static Result<OpsValue> read(int fd)
+	{
+		auto info = info_of<bpf_map_info>(fd, "a struct_ops map");
+
+		if (!info)
+			return info.error();
+		if (info->type != BPF_MAP_TYPE_STRUCT_OPS || info->value_size < 2 * sizeof(std::uint32_t))
+			return Error{"not a struct_ops map", info->name};
+
+		OpsValue v{*info, BpfBytes(info->value_size)};
+		const std::uint32_t zero = 0;
+
+		if (bpf_map_lookup_elem(fd, &zero, v.bytes.data()) < 0)
+			return bpf_error("cannot read struct_ops " + std::string(info->name), errno);
+		return v;
+	}
+	[[nodiscard]] std::uint32_t word(std::size_t at) const
+	{
+		std::uint32_t w = 0;
+
+		std::memcpy(&w, bytes.data() + at, sizeof(w));
+		return w;
+	}
+};
+
+BpfOpsStatus describe(const OpsValue &v, const std::optional<OpsLayout> &layout)
+{
+	static constexpr std::array states = {BpfOpsStatus::State::unused, BpfOpsStatus::State::in_use,
+					      BpfOpsStatus::State::leaving, BpfOpsStatus::State::ready};
+	BpfOpsStatus s;
+	const std::uint32_t state = v.word(sizeof(std::uint32_t));
+
+	s.id = v.info.id;
+	s.references = v.word(0);
+	s.state = state < states.size() ? states[state] : BpfOpsStatus::State::unused;
+	s.by_link = (v.info.map_flags & flag_ops_link) != 0;
+	if (layout && layout->name + 16 <= v.bytes.size()) {
+		const char *name = reinterpret_cast<const char *>(v.bytes.data()) + layout->name;
+
+		s.name.assign(name, strnlen(name, 16));
+	}
+	if (s.name.empty()) // it has not been given its content yet
+		s.name = v.info.name;
+	return s;
+}
+
+BpfProgramKind kind_of(const bpf_program *p)
+{
+	switch (bpf_program__type(p)) {
+	case BPF_PROG_TYPE_STRUCT_OPS:
+		return BpfProgramKind::congestion;
+	case BPF_PROG_TYPE_SOCK_OPS:
+		return BpfProgramKind::sock_ops;
+	case BPF_PROG_TYPE_CGROUP_SKB:
+		return BpfProgramKind::cgroup_skb;
+	case BPF_PROG_TYPE_TRACING:
+		return BpfProgramKind::tracing;
+	default:
+		return BpfProgramKind::other;
+	}
+}
+
+class RealObject final : public BpfObject {
+public:
+	// @cong_control_args: of this kernel's cong_control, 2 or 4 (6.10); 0: not known.
+	static Result<std::unique_ptr<BpfObject>> open(const std::string &file,
+						       std::uint8_t cong_control_args)
+	{
+		auto self = std::make_unique<RealObject>();
+
+		if (access(file.c_str(), R_OK) < 0)
+			return errno_error("cannot open the BPF object " + file, errno);
+		self->object_.reset(bpf_object__open_file(file.c_str(), nullptr));
+		if (const long code = libbpf_get_error(self->object_.get()); code != 0) {
+			self->object_.release(); // newer libbpf: null; older: a code, not an object
+			return Error{"not a BPF object that libbpf can read: " +
+					     (self->messages_.first().empty() ?
+						      std::string(std::strerror(static_cast<int>(-code))) :
+						      self->messages_.first()),
+				     file};
+		}
+		self->file_ = file;
+		// Pins are ours to choose.
+		bpf_map *m = nullptr;
+
+		bpf_object__for_each_map(m, self->object_.get())
+			bpf_map__set_pin_path(m, nullptr);
+		self->set_constant("cong_control_args", cong_control_args);
+		return std::unique_ptr<BpfObject>(std::move(self));
+	}
+
+	std::vector<BpfProgram> programs() const override
+	{
+		std::vector<BpfProgram> out;
+		bpf_program *p = nullptr;
+
+		bpf_object__for_each_program(p, object_.get())
+			out.push_back({bpf_program__name(p), kind_of(p), bpf_program__section_name(p)});
+		return out;
+	}
+
+	std::vector<BpfMap> maps() const override
+	{
+		std::vector<BpfMap> out;
+		bpf_map *m = nullptr;
+
+		bpf_object__for_each_map(m, object_.get()) {
+			BpfMap d;
+
+			d.name = bpf_map__name(m);
+			d.type = bpf_map__type(m);
+			d.key_bytes = bpf_map__key_size(m);
+			d.value_bytes = bpf_map__value_size(m);
+			d.max_entries = bpf_map__max_entries(m);
+			d.ops = d.type == BPF_MAP_TYPE_STRUCT_OPS;
+			d.internal = bpf_map__is_internal(m);
+			out.push_back(std::move(d));
+		}
+		return out;
+	}
+
+	Result<void> skip_program(const std::string &program) override
+	{
+		if (const int code = bpf_program__set_autoload(find_program(program), false); code < 0)
+			return bpf_error("cannot leave out program " + program, -code);
+		return {};
+	}
+
+	Result<void> reuse_map(const std::string &map, const std::string &pin) override
+	{
+		auto fd = open_pin(pin);
+
+		if (!fd)
+			return fd.error();
+		if (const int code = bpf_map__reuse_fd(find_map(map), fd->get()); code < 0)
+			return bpf_error("cannot reuse " + pin, -code);
+		return {};
+	}
+
+	Result<void> load(bool ops_by_link) override
+	{
+		std::map<std::string, std::unique_ptr<char[]>> logs;
+		bpf_program *p = nullptr;
+
+		bpf_object__for_each_program(p, object_.get()) {
+			auto &log = logs[bpf_program__name(p)];
+
+			log = std::make_unique_for_overwrite<char[]>(verifier_log_bytes);
+			log[0] = '\0';
+			bpf_program__set_log_buf(p, log.get(), verifier_log_bytes);
+		}
+		if (ops_by_link)
+			bpf_map__set_map_flags(ops_map(), bpf_map__map_flags(ops_map()) | flag_ops_link);
+		by_link_ = ops_by_link;
+
+		const int code = bpf_object__load(object_.get());
+
+		bpf_object__for_each_program(p, object_.get())
+			bpf_program__set_log_buf(p, nullptr, 0);
+		if (code >= 0)
+			return {};
+		for (const auto &[name, log] : logs)
+			if (const std::string why = verdict(log.get()); !why.empty()) {
+				verifier_log_ = log.get();
+				return Error{"the verifier refused program " + name + " of " + file_ +
+						     ": " + why,
+					     {}, {}, -code};
+			}
+		if (!messages_.first().empty())
+			return Error{"cannot load " + file_ + ": " + messages_.first(), {}, {}, -code};
+		return bpf_error("cannot load " + file_, -code);
+	}
+
+	std::string verifier_log() const override { return verifier_log_; }
+
+	Result<void> write_map(const std::string &map, const BpfBytes &key, const BpfBytes &value) override
+	{
+		if (bpf_map_update_elem(map_fd(map), key.data(), value.data(), BPF_ANY) < 0)
+			return bpf_error("cannot write map " + map, errno);
+		return {};
+	}
+	Result<void> pin_map(const std::string &map, const std::string &pin) override
+	{
+		return pin_fd(map_fd(map), pin);
+	}
+	Result<void> pin_program(const std::string &program, const std::string &pin) override
+	{
+		return pin_fd(bpf_program__fd(find_program(program)), pin);
+	}
+
+	Result<void> attach_tracing(const std::string &program) override
+	{
+		const std::unique_ptr<bpf_link, int (*)(bpf_link *)> link(
+			bpf_program__attach(find_program(program)), bpf_link__destroy);
+
+		if (!link)
+			return bpf_error("cannot attach program " + program, errno);
+		links_[program] = Fd(fcntl(bpf_link__fd(link.get()), F_DUPFD_CLOEXEC, 0));
+		return {};
+	}
+	Result<void> attach_cgroup(const std::string &program, const std::string &cgroup) override
+	{
+		const Fd dir(::open(cgroup.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+
+		if (!dir)
+			return errno_error("cannot open cgroup " + cgroup, errno);
+
+		// Links are beside what others have attached, never in its place.
+		const bpf_program *p = find_program(program);
+		Fd link(bpf_link_create(bpf_program__fd(p), dir.get(), bpf_program__expected_attach_type(p),
+					nullptr));
+
+		if (!link && errno == EBADF)
+			return Error{"not a directory of cgroup2", cgroup};
+		if (!link && errno == EPERM)
+			return Error{"cannot attach to cgroup " + cgroup +
+					     ": a program there or above was attached without "
+					     "BPF_F_ALLOW_MULTI and allows no other",
+				     {}, {}, EPERM};
+		if (!link)
+			return bpf_error("cannot attach to cgroup " + cgroup, errno);
+		links_[program] = std::move(link);
+		return {};
+	}
+	Result<void> pin_link(const std::string &program, const std::string &pin) override
+	{
+		return pin_fd(links_[program].get(), pin);
+	}
+
+	Result<void> register_ops() override
+	{
+		const int fd = bpf_map__fd(ops_map());
+		const std::unique_ptr<bpf_link, int (*)(bpf_link *)> link(
+			bpf_map__attach_struct_ops(ops_map()), bpf_link__destroy);
+
+		if (!link)
+			return register_error(errno);
+		if (bpf_link__fd(link.get()) != fd) { // newer libbpf makes the link itself
+			ops_link_ = Fd(fcntl(bpf_link__fd(link.get()), F_DUPFD_CLOEXEC, 0));
+			return {};
+		}
+		bpf_link__disconnect(link.get()); // and so it does not unregister
+		if (!by_link_)
+			return {};
+		ops_link_ = Fd(bpf_link_create(fd, 0, attach_ops, nullptr));
+		if (!ops_link_)
+			return register_error(errno);
+		return {};
+	}
+	Result<void> pin_ops_link(const std::string &pin) override { return pin_fd(ops_link_.get(), pin); }
+
+	Result<void> prepare_ops() override
+	{
+		// Newer libbpf goes on to register it, which cannot be while the name is taken:
+		// the content is there all the same.
+		const std::unique_ptr<bpf_link, int (*)(bpf_link *)> link(
+			bpf_map__attach_struct_ops(ops_map()), bpf_link__destroy);
+
+		if (link)
+			bpf_link__disconnect(link.get());
+		else if (errno != EEXIST)
+			return register_error(errno);
+		return {};
+	}
+
+private:
+	struct CloseObject {
+		void operator()(bpf_object *o) const { bpf_object__close(o); }
+	};
+
+	[[nodiscard]] bpf_program *find_program(const std::string &name) const
+	{
+		return bpf_object__find_program_by_name(object_.get(), name.c_str());
+	}
+	[[nodiscard]] bpf_map *find_map(const std::string &name) const
+	{
+		return bpf_object__find_map_by_name(object_.get(), name.c_str());
+	}
+	[[nodiscard]] bpf_map *ops_map() const
+	{
+		bpf_map *m = nullptr;
+
+		bpf_object__for_each_map(m, object_.get())
+			if (bpf_map__type(m) == BPF_MAP_TYPE_STRUCT_OPS)
+				return m;
+		return nullptr;
+	}
+	[[nodiscard]] int map_fd(const std::string &name) const { return bpf_map__fd(find_map(name)); }
+
+	// A byte of .rodata, if the object has that one; before load().
+	void set_constant(std::string_view name, std::uint8_t value)
+	{
+		const btf *types = bpf_object__btf(object_.get());
+		const int id = types ? btf__find_by_name_kind(types, ".rodata", BTF_KIND_DATASEC) : -1;
+		bpf_map *rodata = nullptr;
+		bpf_map *m = nullptr;
+
+		bpf_object__for_each_map(m, object_.get())
+			if (bpf_map__is_internal(m) && std::string_view(bpf_map__name(m)).ends_with(".rodata"))
+				rodata = m;
+		if (id <= 0 || !rodata)
+			return;
+
+		std::size_t size = 0;
+		const auto *content = static_cast<const std::byte *>(bpf_map__initial_value(rodata, &size));
+		BpfBytes data(content, content + size);
+
+		const btf_type *section = btf__type_by_id(types, static_cast<std::uint32_t>(id));
+		const std::span<const btf_var_secinfo> all(btf_var_secinfos(section), btf_vlen(section));
+
+		for (const btf_var_secinfo &v : all) {
+			const btf_type *var = btf__type_by_id(types, v.type);
+
+			if (name == btf__name_by_offset(types, var->name_off) && v.size == 1 &&
+			    v.offset < data.size())
+				data[v.offset] = static_cast<std::byte>(value);
+		}
+		bpf_map__set_initial_value(rodata, data.data(), data.size());
+	}
+
+	[[nodiscard]] Error register_error(int code) const
+	{
+		const std::string what = "the kernel does not register " + file_;
+
+		if (code == EEXIST)
+			return Error{what + ": a congestion control of that name is there already", {}, {}, code};
+		if (code == EINVAL)
+			return Error{what + ": a function that every congestion control needs is missing, or the name differs",
+				     {}, {}, code};
+		return bpf_error(what, code);
+	}
+
+	LibbpfMessages messages_;
+	std::string file_;
+	std::unique_ptr<bpf_object, CloseObject> object_;
+	std::string verifier_log_;
+	std::map<std::string, Fd> links_; // by program
+	Fd ops_link_;
+	bool by_link_ = false;
+};
+
+class RealHost final : public BpfHost {
+public:
+	BpfAbilities abilities() const override
+	{
+		struct statfs fs {};
+		BpfAbilities a;
+
+		a.btf = types().known();
+		a.struct_ops = types().ops_layout().has_value();
+		a.ops_links = types().has_struct("bpf_struct_ops_link");
+		a.bpffs = statfs("/sys/fs/bpf", &fs) == 0 &&
+			  static_cast<unsigned long>(fs.f_type) == BPF_FS_MAGIC;
+		return a;
+	}
+
+	Result<std::unique_ptr<BpfObject>> open(const std::string &file) override
+	{
+		const auto layout = types().ops_layout();
+
+		return RealObject::open(file, layout ? layout->cong_control_args : std::uint8_t{0});
+	}
+
+	Result<std::vector<std::string>> pins(const std::string &dir) const override
+	{
+		std::vector<std::string> names;
+		std::error_code code;
+
+		for (const auto &entry : std::filesystem::directory_iterator(dir, code))
+			names.push_back(entry.path().filename().string());
+		if (code && code.value() != ENOENT)
+			return errno_error("cannot list " + dir, code.value());
+		std::sort(names.begin(), names.end());
+		return names;
+	}
+	bool exists(const std::string &path) const override { return access(path.c_str(), F_OK) == 0; }
+	Result<void> make_dir(const std::string &dir) override
+	{
+		if (mkdir(dir.c_str(), 0700) < 0 && errno != EEXIST)
+			return errno_error("cannot make " + dir, errno);
+		return {};
+	}
+	Result<void> remove_pin(const std::string &pin) override
+	{
+		if (unlink(pin.c_str()) < 0 && errno != ENOENT)
+			return errno_error("cannot remove " + pin, errno);
+		return {};
+	}
+	Result<void> remove_dir(const std::string &dir) override
+	{
+		if (rmdir(dir.c_str()) < 0 && errno != ENOENT && errno != ENOTEMPTY)
+			return errno_error("cannot remove " + dir, errno);
+		return {};
+	}
+	Result<void> rename(const std::string &from, const std::string &to) override
+	{
+		return rename_with(from, to, RENAME_NOREPLACE);
+	}
+	Result<void> exchange(const std::string &a, const std::string &b) override
+	{
+		return rename_with(a, b, RENAME_EXCHANGE);
+	}
+	Result<void> pin_again(const std::string &pin, const std::string &to) override
+	{
+		auto fd = open_pin(pin);
+
+		return fd ? pin_fd(fd->get(), to) : fd.error();
+	}
+
+	Result<BpfMap> map(const std::string &pin) const override
+	{
+		auto fd = open_pin(pin);
+
+		if (!fd)
+			return fd.error();
+		auto info = info_of<bpf_map_info>(fd->get(), pin);
+
+		if (!info)
+			return info.error();
+		return describe(*info);
+	}
+	Result<void> create_hash(const BpfMap &map, const std::string &pin) override
+	{
+		LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_NO_PREALLOC);
+		const Fd fd(bpf_map_create(BPF_MAP_TYPE_HASH, map.name.c_str(), map.key_bytes,
+					   map.value_bytes, map.max_entries, &options));
+
+		if (!fd)
+			return bpf_error("cannot make map " + map.name, errno);
+		return pin_fd(fd.get(), pin);
+	}
+	Result<std::vector<BpfBytes>> keys(const std::string &pin) const override
+	{
+		auto fd = open_pin(pin);
+
+		if (!fd)
+			return fd.error();
+		auto info = info_of<bpf_map_info>(fd->get(), pin);
+
+		if (!info)
+			return info.error();
+
+		std::vector<BpfBytes> out;
+		BpfBytes next(info->key_size);
+
+		// Keys that come and go meanwhile may make it go round: a bound.
+		while (out.size() < info->max_entries &&
+		       bpf_map_get_next_key(fd->get(), out.empty() ? nullptr : out.back().data(),
+					    next.data()) == 0)
+			out.push_back(next);
+		return out;
+	}
+	Result<std::optional<BpfBytes>> read(const std::string &pin, const BpfBytes &key) const override
+	{
+		auto fd = open_pin(pin);
+
+		if (!fd)
+			return fd.error();
+		auto info = info_of<bpf_map_info>(fd->get(), pin);
+
+		if (!info)
+			return info.error();
+
+		BpfBytes value(info->value_size);
+
+		if (bpf_map_lookup_elem(fd->get(), key.data(), value.data()) == 0)
+			return std::optional(std::move(value));
+		if (errno == ENOENT)
+			return std::optional<BpfBytes>();
+		return bpf_error("cannot read " + pin, errno);
+	}
+	Result<void> write(const std::string &pin, const BpfBytes &key, const BpfBytes &value) override
+	{
+		auto fd = open_pin(pin);
+
+		if (!fd)
+			return fd.error();
+		if (bpf_map_update_elem(fd->get(), key.data(), value.data(), BPF_ANY) < 0)
+			return bpf_error("cannot write " + pin, errno);
+		return {};
+	}
+	Result<void> erase(const std::string &pin, const BpfBytes &key) override
+	{
+		auto fd = open_pin(pin);
+
+		if (!fd)
+			return fd.error();
+		if (bpf_map_delete_elem(fd->get(), key.data()) < 0 && errno != ENOENT)
+			return bpf_error("cannot write " + pin, errno);
+		return {};
+	}
+
+	Result<BpfProgramStatus> program(const std::string &pin) const override
+	{
+		auto fd = open_pin(pin);
+
+		if (!fd)
+			return fd.error();
+		auto info = info_of<bpf_prog_info>(fd->get(), pin);
+
+		if (!info)
+			return info.error();
+
+		BpfProgramStatus s;
+
+		s.name = info->name;
+		s.id = info->id;
+		s.verified_insns = info->verified_insns;
+		s.xlated_insns = info->xlated_prog_len / static_cast<std::uint32_t>(sizeof(bpf_insn));
+		s.loaded_ns = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME) +
+			      static_cast<std::int64_t>(info->load_time);
+		return s;
+	}
+
+	Result<std::string> cgroup_of(const std::string &link_pin) const override
+	{
+		auto fd = open_pin(link_pin);
+
+		if (!fd)
+			return fd.error();
+		auto info = info_of<bpf_link_info>(fd->get(), link_pin);
+
+		if (!info)
+			return info.error();
+		if (info->type != BPF_LINK_TYPE_CGROUP)
+			return Error{"not a link to a cgroup", link_pin};
+		if (info->cgroup.cgroup_id == 0)
+			return std::string("(gone)");
+		return cgroup_path(info->cgroup.cgroup_id);
+	}
+
+	void detach(const std::string &link_pin) override
+	{
+		if (auto fd = open_pin(link_pin))
+			bpf_link_detach(fd->get()); // not all kinds can; the pin's end ends them too
+	}
+
+	Result<void> replace_program(const std::string &link_pin, const std::string &pin) override
+	{
+		return update(link_pin, pin);
+	}
+	Result<void> replace_ops(const std::string &link_pin, const std::string &pin) override
+	{
+		return update(link_pin, pin);
+	}
+
+	Result<BpfOpsStatus> ops(const std::string &pin) const override
+	{
+		auto fd = open_pin(pin);
+
+		return fd ? ops_status(fd->get()) : fd.error();
+	}
+	Result<std::vector<BpfOpsStatus>> find_ops(const std::string &name) const override
+	{
+		std::vector<BpfOpsStatus> out;
+		std::uint32_t id = 0;
+
+		while (bpf_map_get_next_id(id, &id) == 0) {
+			const Fd fd(bpf_map_get_fd_by_id(id));
+
+			if (!fd) // it has gone meanwhile
+				continue;
+			auto info = info_of<bpf_map_info>(fd.get(), "a map");
+
+			if (!info || info->type != BPF_MAP_TYPE_STRUCT_OPS)
+				continue;
+			if (auto status = ops_status(fd.get()); status && status->name == name)
+				out.push_back(*status);
+		}
+		if (errno != ENOENT)
+			return bpf_error("cannot list the kernel's BPF maps", errno);
+		return out;
+	}
+	Result<void> unregister_ops(std::uint32_t id) override
+	{
+		const Fd fd(bpf_map_get_fd_by_id(id));
+		const std::uint32_t zero = 0;
+
+		if (!fd || bpf_map_delete_elem(fd.get(), &zero) < 0)
+			return bpf_error("cannot unregister struct_ops map " + std::to_string(id), errno);
+		return {};
+	}
+	Result<void> register_copy(const std::string &pin, const std::string &to) override
+	{
+		auto fd = open_pin(pin);
+
+		if (!fd)
+			return fd.error();
+		auto value = OpsValue::read(fd->get());
+		const auto layout = types().ops_layout();
+
+		if (!value)
+			return value.error();
+		if (!layout)
+			return Error{"this kernel has no BTF"};
+
+		// The kernel shows ids of programs where it takes their file descriptors.
+		std::vector<Fd> programs;
+
+		std::fill_n(value->bytes.begin(), 2 * sizeof(std::uint32_t), std::byte{});
+		for (const std::size_t at : layout->functions) {
+			unsigned long slot = 0;
+
+			std::memcpy(&slot, value->bytes.data() + at, sizeof(slot));
+			if (slot == 0)
+				continue;
+			Fd &program = programs.emplace_back(
+				bpf_prog_get_fd_by_id(static_cast<std::uint32_t>(slot)));
+
+			if (!program)
+				return bpf_error("cannot open program " + std::to_string(slot), errno);
+			slot = static_cast<unsigned long>(program.get());
+			std::memcpy(value->bytes.data() + at, &slot, sizeof(slot));
+		}
+
+		// The kernel asks for BTF of the map's owner with it.
+		const Fd types_of_old(bpf_btf_get_fd_by_id(value->info.btf_id));
+
+		LIBBPF_OPTS(bpf_map_create_opts, options,
+			    .btf_fd = static_cast<std::uint32_t>(types_of_old.get()),
+			    .btf_vmlinux_value_type_id = value->info.btf_vmlinux_value_type_id);
+		const Fd copy(bpf_map_create(BPF_MAP_TYPE_STRUCT_OPS, value->info.name, sizeof(std::uint32_t),
+					     value->info.value_size, 1, &options));
+		const std::uint32_t zero = 0;
+
+		if (!copy)
+			return bpf_error("cannot make a struct_ops map", errno);
+		if (auto pinned = pin_fd(copy.get(), to); !pinned)
+			return pinned;
+		if (bpf_map_update_elem(copy.get(), &zero, value->bytes.data(), BPF_ANY) < 0)
+			return bpf_error("cannot register it again", errno);
+		return {};
+	}
+
+private:
+	static std::int64_t clock_ns(clockid_t clock)
+	{
+		timespec t{};
+
+		clock_gettime(clock, &t);
+		return t.tv_sec * 1000000000LL + t.tv_nsec;
+	}
+
+	const KernelTypes &types() const
+	{
+		if (!types_)
+			types_.emplace();
+		return *types_;
+	}
+	Result<BpfOpsStatus> ops_status(int fd) const
+	{
+		auto value = OpsValue::read(fd);
+
+		if (!value)
+			return value.error();
+		return describe(*value, types().ops_layout());
+	}
+
+	// Programs and struct_ops maps alike: the kernel looks at the link.
+	static Result<void> update(const std::string &link_pin, const std::string &pin)
+	{
+		auto link = open_pin(link_pin);
+		auto fresh = open_pin(pin);
+
+		if (!link || !fresh)
+			return link ? fresh.error() : link.error();
+		if (bpf_link_update(link->get(), fresh->get(), nullptr) < 0)
+			return bpf_error("cannot replace what " + link_pin + " has", errno);
+		return {};
+	}
+
+	static Result<void> rename_with(const std::string &from, const std::string &to, unsigned flags)
+	{
+		if (renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), flags) < 0)
+			return errno_error("cannot rename " + from + " to " + to, errno);
+		return {};
+	}
+
+	// The id of a cgroup is its file handle.
+	static Result<std::string> cgroup_path(std::uint64_t id)
+	{
+		alignas(file_handle) std::array<std::byte, sizeof(file_handle) + sizeof(id)> bytes{};
+		auto *handle = new (bytes.data()) file_handle;
+
+		handle->handle_bytes = sizeof(id);
+		handle->handle_type = handle_kernfs;
+		std::memcpy(bytes.data() + sizeof(file_handle), &id, sizeof(id));
+		for (const char *mount : {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"}) {
+			const Fd root(::open(mount, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+			struct statfs fs {};
+
+			if (!root || fstatfs(root.get(), &fs) < 0 ||
+			    static_cast<unsigned long>(fs.f_type) != CGROUP2_SUPER_MAGIC)
+				continue;
+			const Fd dir(open_by_handle_at(root.get(), handle, O_PATH | O_CLOEXEC));
+
+			if (!dir)
+				continue;
+			std::error_code code;
+			const auto path = std::filesystem::read_symlink(
+				"/proc/self/fd/" + std::to_string(dir.get()), code);
+
+			if (!code)
+				return path.string();
+		}
+		return "cgroup id " + std::to_string(id);
+	}
+
+	LibbpfMessages messages_; // nothing of libbpf goes to standard error
+	mutable std::optional<KernelTypes> types_;
+};
+
+} // namespace
+
+std::vector<Fd> bpf_flow_storages()
+{
+	std::vector<Fd> out;
+	std::error_code code;
+
+	for (const auto &entry : std::filesystem::directory_iterator("/sys/fs/bpf/tcp_swift", code)) {
+		// A variant that is being made has the maps of the one that it replaces.
+		if (entry.path().string().ends_with("~new"))
+			continue;
+		if (Fd fd(bpf_obj_get((entry.path() / "swift_flows").c_str())); fd)
+			out.push_back(std::move(fd));
+	}
+	return out;
+}
+
+std::unique_ptr<BpfHost> real_bpf_host()
+{
+	return std::make_unique<RealHost>();
+}
+
+} // namespace swift

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: MIT
+// Congestion controls in BPF, as a person thinks of them: load one, see it, tune it, swap
+// it, unload it. All or nothing, in the order that a kill at any moment can be mended after.
+// How the kernel is told is bpf_host.h's, what the tunables are bpf_law.h's.
+//
+// A variant's pins, in /sys/fs/bpf/tcp_swift/NAME:
+//	ops		the struct_ops map
+//	ops_link	its registration, where the kernel has links for that (6.4)
+//	tunables	the values as they were set, which the programs' maps cannot give back
+//	prog_PROGRAM, link_PROGRAM, and every other map by its own name
+// While it is made it is NAME~new; whatever is found there later was left by a killed loader.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bpf_host.h"
+#include "bpf_law.h"
+#include "system.h"
+
+namespace swift {
+
+inline constexpr const char *bpf_pin_dir = "/sys/fs/bpf/tcp_swift";
+inline constexpr const char *bpf_object_dir = "/usr/lib/tcp_swift/bpf";
+
+struct BpfLoadRequest {
+	std::string name;
+	std::string file; // "": the installed one of that name
+	std::vector<std::string> set; // tunable=value
+	std::string cgroup; // "": the root of cgroup2
+	bool echo = true;
+	bool make_default = false;
+	bool plain = false; // registration without a link, even if the kernel could
+	bool dry_run = false;
+};
+
+struct BpfSetRequest {
+	std::string name;
+	std::vector<std::string> set; // tunable=value
+	std::string prefix; // "": for all flows without a profile
+	bool erase = false; // the profile of @prefix
+	bool dry_run = false;
+};
+
+// What an action did, or would do, a sentence each.
+struct BpfReport {
+	std::vector<std::string> steps;
+	std::vector<std::string> notes;
+	std::optional<Error> error;
+	bool usage = false; // the error is the command line's
+	std::string registration; // "link", "plain", or "" if that is not what it was about
+	std::string verifier_log; // of a program that was refused
+};
+
+struct BpfStatus {
+	std::string name;
+	bool leftover = false; // of a killed loader
+	std::string registration; // link, plain, none
+	std::optional<BpfOpsStatus> ops;
+	std::vector<BpfProgramStatus> programs;
+	std::vector<std::string> cgroups; // that its programs are attached to
+	std::string law; // "": not known
+	std::size_t profiles = 0;
+	std::size_t flows = 0; // in this network namespace
+	std::int64_t since_ns = 0; // CLOCK_REALTIME; 0: not known
+	bool is_default = false;
+};
+
+struct BpfListing {
+	BpfAbilities abilities;
+	std::vector<BpfStatus> loaded;
+	std::vector<std::string> loadable; // names of installed objects that are not loaded
+};
+
+struct BpfSettings {
+	const BpfLaw *law = nullptr;
+	BpfValues values;
+	std::vector<std::pair<BpfPrefix, BpfValues>> profiles;
+	// What the programs compute with is not what was set: a killed `set`, or somebody else.
+	bool differs = false;
+};
+
+class BpfVariants {
+public:
+	BpfVariants(System &system, BpfHost &host) : system_(system), host_(host) {}
+
+	[[nodiscard]] BpfReport load(const BpfLoadRequest &request);
+	[[nodiscard]] BpfReport unload(const std::string &name, bool dry_run);
+	[[nodiscard]] BpfReport swap(const BpfLoadRequest &request); // name, file, dry_run, plain
+	[[nodiscard]] BpfReport set(const BpfSetRequest &request);
+	Result<BpfSettings> get(const std::string &name);
+	Result<BpfListing> list();
+
+private:
+	struct Plan;
+	class Undo;
+
+	Result<void> may_change(const std::string &name, bool dry_run) const;
+	Result<void> kernel_can() const;
+	Result<Plan> plan(const BpfLoadRequest &request, BpfReport &report);
+	Result<void> check_name_free(const std::string &name) const;
+	Result<std::string> root_cgroup() const;
+	Result<void> build(const BpfLoadRequest &request, Plan &plan, BpfReport &report, Undo &undo);
+	Result<void> pin_all(const Plan &plan, const std::string &dir);
+	Result<void> pin_links(const Plan &plan);
+	Result<void> exchange(const BpfLoadRequest &request, Plan &plan, BpfReport &report);
+	Result<void> exchange_ops(Plan &plan, Undo &undo, BpfReport &report);
+	Result<void> register_again(const std::string &dir);
+	Result<void> remove_pins(const std::string &dir);
+	Result<void> take_down(const std::string &dir);
+	Result<void> mend(const std::string &name);
+	Result<void> put_default_back(const std::string &name, BpfReport &report, bool dry_run);
+	[[nodiscard]] std::string default_cc() const;
+	[[nodiscard]] bool registered(const std::string &name) const;
+	[[nodiscard]] const BpfLaw *law_of(const std::string &dir) const;
+	[[nodiscard]] std::size_t flows_of(const std::string &name);
+	[[nodiscard]] BpfStatus status(const std::string &name, const std::string &dir);
+
+	System &system_;
+	BpfHost &host_;
+};
+
+// 1 to 15 of A-Z a-z 0-9 _ -, as the kernel and bpffs both take it.
+Result<void> check_bpf_name(const std::string &name);
+
+} // namespace swift

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: MIT
+// `swiftctl bpf`: calls libswift and prints for people; the JSON is json_views.cpp's.
+#include "bpf.h"
+
+#include <fmt/format.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "say.h"
+#include "text.h"
+
+namespace swift {
+
+namespace {
+
+constexpr const char *verb = "bpf";
+
+std::int64_t now_ns()
+{
+	timespec t{};
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	return t.tv_sec * 1000000000LL + t.tv_nsec;
+}
+
+BpfReport act(BpfVariants &variants, const BpfOptions &o)
+{
+	if (o.action == BpfOptions::Action::set)
+		return variants.set({o.name, o.set, o.prefix, o.erase, o.dry_run});
+	if (o.action == BpfOptions::Action::unload)
+		return variants.unload(o.name, o.dry_run);
+
+	const BpfLoadRequest request{o.name,	    o.object,	    o.set,   o.cgroup, !o.no_echo,
+				     o.make_default, o.plain, o.dry_run};
+
+	return o.action == BpfOptions::Action::load ? variants.load(request) : variants.swap(request);
+}
+
+int finish(const BpfOptions &options, const BpfReport &report)
+{
+	if (report.error && report.usage)
+		return fail_usage(verb, report.error->text());
+	if (options.json) {
+		if (!print(bpf_report_json(report, options.name, options.dry_run)))
+			return exit_failed;
+	} else {
+		std::string out;
+
+		for (const std::string &step : report.steps)
+			out += step + "\n";
+		if (!print(out))
+			return exit_failed;
+		for (const std::string &text : report.notes)
+			note(verb, text);
+	}
+	if (!report.error)
+		return exit_ok;
+	if (options.verbose && !report.verifier_log.empty())
+		std::fputs(report.verifier_log.c_str(), stderr);
+
+	const bool more = !options.verbose && !report.verifier_log.empty();
+
+	return fail(verb, report.error->text() + (more ? " (--verbose: all it said)" : ""));
+}
+
+int show_list(BpfVariants &variants, const BpfOptions &options)
+{
+	auto listing = variants.list();
+
+	if (!listing)
+		return fail(verb, listing.error().text());
+	if (options.json)
+		return print(bpf_list_json(*listing)) ? exit_ok : exit_failed;
+
+	std::string out;
+	const Terminal terminal = standard_output();
+
+	if (!listing->loaded.empty())
+		for (const std::string &line : render(bpf_table(listing->loaded, now_ns()), terminal).lines)
+			out += line + "\n";
+	for (const std::string &text : bpf_notes(*listing))
+		out += terminal.paint(text, Colour::dim) + "\n";
+	return print(out) ? exit_ok : exit_failed;
+}
+
+int show_settings(BpfVariants &variants, const BpfOptions &options)
+{
+	auto settings = variants.get(options.name);
+
+	if (!settings)
+		return fail(verb, settings.error().text());
+	for (const std::string &name : options.set)
+		if (std::none_of(settings->law->tunables.begin(), settings->law->tunables.end(),
+				 [&](const BpfTunable &t) { return t.name == name; }))
+			return fail_usage(verb, Error{"no such tunable of the law " +
+							      std::string(settings->law->name),
+						      name}.text());
+	if (options.json)
+		return print(bpf_settings_json(*settings, options.name)) ? exit_ok : exit_failed;
+
+	std::string out;
+	const Table table = bpf_settings_table(*settings, options.name, options.set);
+
+	for (const std::string &line : render(table, standard_output()).lines)
+		out += line + "\n";
+	if (options.set.empty())
+		for (const std::string &line : bpf_profile_lines(*settings))
+			out += line + "\n";
+	if (!print(out))
+		return exit_failed;
+	if (settings->differs)
+		note(verb, "the programs' maps hold other values than were set: a killed `set`, or another "
+			   "program; set them again");
+	return exit_ok;
+}
+
+} // namespace
+
+Table bpf_table(const std::vector<BpfStatus> &loaded, std::int64_t now)
+{
+	Table table;
+
+	table.columns = {{"NAME"},	     {"LAW"},		   {"REGISTERED"}, {"FLOWS", true},
+			 {"PROFILES", true}, {"PROGRAMS", true},   {"INSNS", true, 1},
+			 {"VERIFIED", true, 2}, {"SINCE", true, 1}, {"CGROUP", false, 1}};
+	for (const BpfStatus &s : loaded) {
+		std::uint64_t insns = 0;
+		std::uint64_t verified = 0;
+
+		for (const BpfProgramStatus &p : s.programs) {
+			insns += p.xlated_insns;
+			verified += p.verified_insns;
+		}
+		const std::string registered = s.leftover ? "left by a killed loader" :
+					       s.registration == "none" ? "no" :
+					       s.is_default		    ? s.registration + ", default" :
+									  s.registration;
+
+		table.rows.push_back({{s.name},
+				      {s.law.empty() ? "?" : s.law},
+				      {registered, s.registration == "none" || s.leftover ? Colour::red : Colour::green},
+				      {std::to_string(s.flows)},
+				      {std::to_string(s.profiles)},
+				      {std::to_string(s.programs.size())},
+				      {std::to_string(insns)},
+				      {std::to_string(verified)},
+				      {s.since_ns ? span_text(std::max<std::int64_t>(now - s.since_ns, 0), false) : "?"},
+				      {s.cgroups.empty() ? "-" : fmt::format("{}", fmt::join(s.cgroups, " "))}});
+	}
+	return table;
+}
+
+std::vector<std::string> bpf_notes(const BpfListing &listing)
+{
+	std::vector<std::string> notes;
+
+	if (listing.loaded.empty())
+		notes.emplace_back("none loaded");
+	if (!listing.abilities.btf || !listing.abilities.struct_ops)
+		notes.emplace_back("this kernel cannot run congestion controls in BPF: no BTF, or no struct_ops");
+	else if (!listing.abilities.bpffs)
+		notes.emplace_back("bpffs is not mounted: mount -t bpf bpf /sys/fs/bpf");
+	if (!listing.loadable.empty())
+		notes.push_back(fmt::format("can be loaded: {}", fmt::join(listing.loadable, ", ")));
+	for (const BpfStatus &s : listing.loaded)
+		if (s.leftover)
+			notes.push_back(fmt::format("swiftctl bpf unload {} removes what is left of it", s.name));
+		else if (s.registration == "none")
+			notes.push_back(fmt::format("{} is not registered any more: unload it and load it again",
+						    s.name));
+	return notes;
+}
+
+Table bpf_settings_table(const BpfSettings &settings, const std::string &variant,
+			 const std::vector<std::string> &names)
+{
+	Table table;
+	const BpfValues defaults = settings.law->defaults(variant);
+
+	table.columns = {{"TUNABLE"}, {"VALUE", true}, {"DEFAULT", true, 2}, {"ALLOWED", false, 1},
+			 {"MEANING", false, 3}};
+	for (std::size_t i = 0; i < settings.values.size(); i++) {
+		const BpfTunable &t = settings.law->tunables[i];
+
+		if (!names.empty() && std::find(names.begin(), names.end(), t.name) == names.end())
+			continue;
+		table.rows.push_back({{std::string(t.name)},
+				      {t.text(settings.values[i]),
+				       settings.values[i] != defaults[i] ? Colour::bold : Colour::none},
+				      {t.text(defaults[i])},
+				      {t.range()},
+				      {std::string(t.meaning)}});
+	}
+	return table;
+}
+
+std::vector<std::string> bpf_profile_lines(const BpfSettings &settings)
+{
+	std::vector<std::string> lines;
+
+	for (const auto &[prefix, values] : settings.profiles) {
+		std::string line = prefix.text() + " ";
+
+		for (std::size_t i = 0; i < values.size(); i++)
+			if (values[i] != settings.values[i])
+				line += fmt::format(" {}={}", settings.law->tunables[i].name,
+						    settings.law->tunables[i].text(values[i]));
+		lines.push_back(line.back() == ' ' ? line + " as all others" : line);
+	}
+	return lines;
+}
+
+int run_bpf(const BpfOptions &options)
+{
+	const auto system = real_system();
+	const auto host = real_bpf_host();
+	BpfVariants variants(*system, *host);
+
+	switch (options.action) {
+	case BpfOptions::Action::list:
+		return show_list(variants, options);
+	case BpfOptions::Action::get:
+		return show_settings(variants, options);
+	default:
+		return finish(options, act(variants, options));
+	}
+}
+
+} // namespace swift
