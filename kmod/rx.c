@@ -36,9 +36,9 @@ static u32 swift_rx_max_age_ns(const struct sock *sk, const struct sk_buff *skb,
  * What they are held against, each with the line's error_ns to spare:
  *
  *   forward   A NIC stamps before the stack does. A stamp gets no later than the stack's
- *             own: steps beyond what the packet waited in between are caught (0.1 ms, on
- *             a host that is not loaded), smaller ones take that much off a delay, at
- *             most down to the software's. Without a stamp of the stack: no later than now.
+ *             own: steps beyond what the packet waited in between are caught, smaller ones
+ *             take that much off a delay, at most down to the software's. Without a stamp
+ *             of the stack: no later than now.
  *   backward  ACKs: not before what they answer, so steps of more than an RTT are caught.
  *             Data answers nothing that we know of: not more than a second ago. A smaller
  *             step counts as endpoint delay, here, or echoed, where the sender's law keeps
