@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: MIT
+// The tuner against links whose best target is known: does it get there, what does it cost
+// on the way, and does it keep still when there is nothing to learn.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <random>
+
+#include "tuner.h"
+
+using namespace swift;
+
+namespace {
+
+// Throughput and p99 RTT of a 50 Gb/s link against its base target, as the lab measures
+// them with flow scaling off (Documentation/experiments/fig17.md).
+struct Point {
+	double target_us, rate_gbps, p99_us;
+};
+constexpr Point measured[] = {
+	{ 1, 5, 14 }, { 8, 32, 20 }, { 15, 44.10, 26.2 }, { 20, 47.25, 32.3 },
+	{ 25, 48.42, 37.8 }, { 30, 48.82, 42.6 }, { 40, 48.84, 52.1 }, { 50, 48.84, 60.3 },
+	{ 60, 48.84, 68.4 }, { 70, 48.84, 82.2 }, { 1000, 48.84, 1012 },
+};
+
+Point link_at(double target_us)
+{
+	for (std::size_t i = 1; i < std::size(measured); i++) {
+		const auto &a = measured[i - 1], &b = measured[i];
+
+		if (target_us > b.target_us)
+			continue;
+		const double x = std::max(0.0, target_us - a.target_us) /
+				 (b.target_us - a.target_us);
+
+		return { target_us, a.rate_gbps + x * (b.rate_gbps - a.rate_gbps),
+			 a.p99_us + x * (b.p99_us - a.p99_us) };
+	}
+	return measured[std::size(measured) - 1];
+}
+
+// The smallest target whose throughput is within 1 % of the most.
+Point best()
+{
+	double target_us = 70;
+
+	while (link_at(target_us - 0.1).rate_gbps >= 0.99 * 48.84)
+		target_us -= 0.1;
+	return link_at(target_us);
+}
+
+struct World {
+	double noise = 0; // of an observation's throughput, standard deviation
+	std::function<double(double)> demand = [](double) { return 1.0; }; // of t
+	std::function<unsigned(double)> flows = [](double) { return 50U; };
+	double limited = 1;
+	unsigned seed = 1;
+
+	double t_s = 0;
+	unsigned attempts = 0, accepted = 0, rolled_back = 0, settled = 0, resumed = 0;
+	double least_rate = 1e9; // Gb/s, at a demand of 1
+	std::vector<std::uint32_t> sets;
+
+	void note(const TuneStep &step, std::uint32_t &target_ns)
+	{
+		if (step.set_ns) {
+			target_ns = *step.set_ns;
+			sets.push_back(target_ns);
+		}
+		for (const auto &e : step.events) {
+			attempts += e.kind == TuneEvent::Kind::attempt;
+			accepted += e.kind == TuneEvent::Kind::accepted;
+			rolled_back += e.kind == TuneEvent::Kind::rolled_back;
+			settled += e.kind == TuneEvent::Kind::settled;
+			resumed += e.kind == TuneEvent::Kind::resumed;
+			EXPECT_FALSE(e.reason.empty());
+		}
+	}
+
+	// Until it holds, or @limit observations; the target in the end.
+	std::uint32_t run(Tuner &tuner, std::uint32_t target_ns, unsigned limit,
+			  bool until_held = true)
+	{
+		std::mt19937_64 random(seed);
+		std::normal_distribution<double> gauss(0, 1);
+
+		for (unsigned i = 0; i < limit; i++, t_s++) {
+			const auto p = link_at(target_ns / 1000.0);
+			const double rate = p.rate_gbps * demand(t_s) * (1 + noise * gauss(random));
+
+			least_rate = std::min(least_rate, p.rate_gbps);
+			note(tuner.observe({ 1, std::max(rate, 0.0) * 1e9, p.p99_us * 1000, flows(t_s),
+					     limited }), target_ns);
+			EXPECT_EQ(target_ns, tuner.set_ns());
+			if (until_held && tuner.state() == TuneState::holding)
+				break;
+		}
+		return target_ns;
+	}
+};
+
+void expect_near_best(std::uint32_t target_ns, double rate_slack = 0.98)
+{
+	const auto got = link_at(target_ns / 1000.0), wanted = best();
+
+	EXPECT_LE(got.p99_us, 1.10 * wanted.p99_us) << target_ns;
+	EXPECT_GE(got.rate_gbps, rate_slack * wanted.rate_gbps) << target_ns;
+}
+
+TEST(Tuner, ComesDownFromFourTimesTooHigh)
+{
+	World world;
+	Tuner tuner({}, 100'000, 0);
+
+	const auto target = world.run(tuner, 100'000, 2000);
+
+	EXPECT_EQ(tuner.state(), TuneState::holding);
+	EXPECT_EQ(target, tuner.kept_ns());
+	expect_near_best(target);
+	EXPECT_LE(tuner.lost(), 0.0101);
+	EXPECT_EQ(world.attempts, world.accepted + world.rolled_back);
+}
+
+TEST(Tuner, ComesUpFromTwiceTooLow)
+{
+	World world;
+	// With a proposal it begins upwards, without one it finds out.
+	for (const std::uint32_t proposal : { 26'000U, 0U }) {
+		Tuner tuner({}, 12'500, proposal);
+		const auto target = world.run(tuner, 12'500, 2000);
+
+		EXPECT_EQ(tuner.state(), TuneState::holding);
+		expect_near_best(target);
+	}
+}
+
+TEST(Tuner, StaysWhereItIsBest)
+{
+	World world;
+	const auto start = static_cast<std::uint32_t>(best().target_us * 1000) + 100;
+	Tuner tuner({}, start, start);
+
+	expect_near_best(world.run(tuner, start, 2000));
+	EXPECT_GE(world.rolled_back, 2U); // it looked in both directions
+}
+
+// 1 % of noise on each observation, and a demand that swings by a third: in twenty worlds.
+TEST(Tuner, NoiseAndDemandDoNotMislead)
+{
+	for (unsigned seed = 1; seed <= 20; seed++) {
+		World world;
+
+		world.seed = seed;
+		world.noise = 0.01;
+		world.demand = [](double t) { return 1 + 0.33 * std::sin(t / 200); };
+		TuneOptions options;
+
+		options.measure = 5;
+		options.max_pairs = 12;
+		Tuner tuner(options, 100'000, 0);
+		const auto target = world.run(tuner, 100'000, 20000);
+		const auto got = link_at(target / 1000.0), wanted = best();
+
+		EXPECT_EQ(tuner.state(), TuneState::holding) << seed;
+		EXPECT_GE(got.rate_gbps, 0.97 * wanted.rate_gbps) << seed;
+		EXPECT_LE(got.p99_us, 1.4 * wanted.p99_us) << seed;
+	}
+}
+
+// Each hold ends in a new look; that must not cost the tolerance each time.
+TEST(Tuner, HoldsDoNotRatchetDown)
+{
+	World world;
+	TuneOptions options;
+
+	options.hold_s = 30;
+	Tuner tuner(options, 60'000, 0);
+	const auto target = world.run(tuner, 60'000, 20000, false);
+
+	EXPECT_GT(world.resumed, 50U);
+	expect_near_best(target);
+	EXPECT_GE(link_at(target / 1000.0).rate_gbps, 0.985 * 48.84);
+}
+
+TEST(Tuner, ALinkThatChangedIsFoundAgain)
+{
+	World world;
+	TuneOptions options;
+
+	options.hold_s = 30;
+	Tuner tuner(options, 100'000, 0);
+	const auto first = world.run(tuner, 100'000, 2000);
+	// The same link with a path three times as long.
+	std::uint32_t target = first;
+	double t = 0;
+
+	for (unsigned i = 0; i < 8000; i++, t++) {
+		const auto p = link_at(target / 3000.0);
+
+		world.note(tuner.observe({ 1, p.rate_gbps * 1e9, 3000 * p.p99_us, 50, 1 }), target);
+	}
+	const auto got = link_at(target / 3000.0);
+
+	EXPECT_GE(got.rate_gbps, 0.97 * 48.84) << target;
+	EXPECT_LE(got.p99_us, 1.15 * best().p99_us) << target;
+}
+
+// One bad observation is enough: at an eighth of the best target this link gives half.
+TEST(Tuner, AHardFallEndsAnAttemptAtOnce)
+{
+	TuneOptions options;
+
+	options.step = 2;
+	options.measure = 50;
+	options.settle = 0;
+	Tuner tuner(options, 16'000, 0);
+	World world;
+	std::uint32_t target = 16'000;
+	unsigned spent_low = 0;
+
+	for (unsigned i = 0; i < 200 && !world.rolled_back; i++) {
+		const auto p = link_at(target / 1000.0);
+
+		spent_low += target < 16'000;
+		world.note(tuner.observe({ 1, p.rate_gbps * 1e9 * (target < 16'000 ? 0.8 : 1),
+					   p.p99_us * 1000, 50, 1 }), target);
+	}
+	EXPECT_EQ(world.rolled_back, 1U);
+	EXPECT_EQ(spent_low, 1U);
+	EXPECT_GE(target, 16'000U);
+}
+
+TEST(Tuner, WithoutDemandNothingIsTried)
+{
+	World idle;
+	Tuner tuner({}, 100'000, 25'000);
+
+	idle.limited = 0.4;
+	EXPECT_EQ(idle.run(tuner, 100'000, 1000), 100'000U);
+	EXPECT_EQ(idle.attempts, 0U);
+	EXPECT_EQ(tuner.state(), TuneState::waiting);
+
+	World empty;
+
+	empty.flows = [](double) { return 0U; };
+	EXPECT_EQ(empty.run(tuner, 100'000, 1000), 100'000U);
+	EXPECT_EQ(empty.attempts, 0U);
+}
+
+// Flows that come and go with the turns look like a gain or a loss of the target.
+TEST(Tuner, PairsOfOtherTrafficSayNothing)
+{
+	World world;
+	Tuner tuner({}, 50'000, 0);
+	std::uint32_t target = 50'000;
+
+	for (unsigned i = 0; i < 1000; i++) {
+		const bool low = target < 50'000;
+
+		world.note(tuner.observe({ 1, low ? 40e9 : 48e9, 60e3, low ? 20U : 50U, 1 }), target);
+	}
+	EXPECT_EQ(world.accepted, 0U);
+	EXPECT_EQ(world.rolled_back, 0U);
+}
+
+TEST(Tuner, StaysWithinItsBounds)
+{
+	TuneOptions options;
+
+	options.min_ns = 40'000;
+	options.max_ns = 60'000;
+	World world;
+	Tuner tuner(options, 50'000, 0);
+
+	EXPECT_EQ(world.run(tuner, 50'000, 2000), 40'000U);
+	EXPECT_EQ(tuner.state(), TuneState::holding);
+	for (const auto ns : world.sets) {
+		EXPECT_GE(ns, 40'000U);
+		EXPECT_LE(ns, 60'000U);
+	}
+
+	// Nothing is between equal bounds.
+	options.min_ns = options.max_ns = 50'000;
+	Tuner fixed(options, 50'000, 0);
+	World still;
+
+	still.run(fixed, 50'000, 100);
+	EXPECT_EQ(fixed.state(), TuneState::holding);
+	EXPECT_TRUE(still.sets.empty());
+}
+
+TEST(Tuner, StopRestores)
+{
+	World world;
+	Tuner tuner({}, 100'000, 0);
+	std::uint32_t target = 100'000;
+
+	while (tuner.set_ns() == 100'000)
+		world.note(tuner.observe({ 1, 48e9, 60e3, 50, 1 }), target);
+	EXPECT_EQ(target, 80'000U);
+	world.note(tuner.stop("asked to"), target);
+	EXPECT_EQ(target, 100'000U);
+	EXPECT_EQ(world.rolled_back, 1U);
+	EXPECT_FALSE(tuner.stop("again").set_ns);
+}
+
+TEST(Tuner, OptionsOutOfRangeAreNamed)
+{
+	TuneOptions options;
+
+	EXPECT_TRUE(options.check());
+	options.tolerance = 0.5;
+	EXPECT_EQ(options.check().error().text(), "tune.tolerance: '0.5' (allowed: 0.001 to 0.2)");
+	options = {};
+	options.max_ns = 4'000;
+	EXPECT_EQ(options.check().error().what, "tune.max_ns");
+	options = {};
+	options.last_step = 1.3;
+	EXPECT_EQ(options.check().error().what, "tune.last_step");
+	options = {};
+	options.max_pairs = 1;
+	EXPECT_EQ(options.check().error().what, "tune.max_pairs");
+}
+
+} // namespace

@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: MIT
+#include "tuner.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+namespace swift {
+
+namespace {
+
+// A fall like this needs no second look.
+constexpr double abort_below = 0.7;
+// Turns with so different numbers of flows are not comparable.
+constexpr double max_flows_ratio = 1.5;
+
+std::string us(double ns)
+{
+	char text[32];
+
+	std::snprintf(text, sizeof(text), "%.1f us", ns / 1000);
+	return text;
+}
+
+std::string percent(double share)
+{
+	char text[32];
+
+	std::snprintf(text, sizeof(text), "%+.1f %%", share * 100);
+	return text;
+}
+
+std::string comparison_text(const TuneComparison &c)
+{
+	std::string text = "throughput " + percent(c.gain) + " (standard error " +
+			   percent(c.error).substr(1) + ", n=" + std::to_string(c.pairs) + ")";
+
+	if (c.old_rtt_p99_ns > 0 && c.new_rtt_p99_ns > 0)
+		text += ", p99 RTT " + us(c.old_rtt_p99_ns) + " to " + us(c.new_rtt_p99_ns);
+	return text;
+}
+
+bool comparable(unsigned a, unsigned b)
+{
+	return std::max(a, b) <= max_flows_ratio * std::min(a, b);
+}
+
+Result<void> in_range(const char *name, double value, double lo, double hi)
+{
+	if (value >= lo && value <= hi)
+		return {};
+	char given[32], allowed[80];
+
+	std::snprintf(given, sizeof(given), "%g", value);
+	std::snprintf(allowed, sizeof(allowed), "%g to %g", lo, hi);
+	return Error{ std::string("tune.") + name, given, allowed };
+}
+
+} // namespace
+
+Result<void> TuneOptions::check() const
+{
+	struct {
+		const char *name;
+		double value, lo, hi;
+	} const rows[] = {
+		{ "min_ns", static_cast<double>(min_ns), 1'000, 1e9 },
+		{ "max_ns", static_cast<double>(max_ns), static_cast<double>(min_ns), 1e9 },
+		{ "tolerance", tolerance, 0.001, 0.2 },
+		{ "step", step, 1.01, 2 },
+		{ "last_step", last_step, 1.005, step },
+		{ "settle", static_cast<double>(settle), 0, 1000 },
+		{ "measure", static_cast<double>(measure), 1, 1000 },
+		{ "min_pairs", static_cast<double>(min_pairs), 2, 100 },
+		{ "max_pairs", static_cast<double>(max_pairs), static_cast<double>(min_pairs), 100 },
+		{ "hold_s", hold_s, 0, 1e9 },
+		{ "min_limited", min_limited, 0, 1 },
+	};
+
+	for (const auto &row : rows)
+		if (auto ok = in_range(row.name, row.value, row.lo, row.hi); !ok)
+			return ok;
+	return {};
+}
+
+std::string_view tune_state_text(TuneState s)
+{
+	switch (s) {
+	case TuneState::waiting:
+		return "waiting";
+	case TuneState::trying:
+		return "trying";
+	case TuneState::holding:
+		return "holding";
+	}
+	return "?";
+}
+
+std::string_view tune_event_text(TuneEvent::Kind k)
+{
+	switch (k) {
+	case TuneEvent::Kind::attempt:
+		return "try";
+	case TuneEvent::Kind::accepted:
+		return "accepted";
+	case TuneEvent::Kind::rolled_back:
+		return "rolled back";
+	case TuneEvent::Kind::settled:
+		return "settled";
+	case TuneEvent::Kind::resumed:
+		return "resumed";
+	}
+	return "?";
+}
+
+Tuner::Tuner(const TuneOptions &options, std::uint32_t current_ns, std::uint32_t proposal_ns) :
+	options_(options), kept_ns_(current_ns), set_ns_(current_ns),
+	down_(!proposal_ns || proposal_ns <= current_ns), ratio_(options.step)
+{
+}
+
+std::uint32_t Tuner::bounded(double ns) const
+{
+	return static_cast<std::uint32_t>(
+		std::clamp(std::round(ns), static_cast<double>(options_.min_ns),
+			   static_cast<double>(options_.max_ns)));
+}
+
+void Tuner::set(std::uint32_t ns, TuneStep &step)
+{
+	to_settle_ = options_.settle;
+	seen_.clear();
+	if (ns == set_ns_)
+		return;
+	set_ns_ = ns;
+	step.set_ns = ns;
+}
+
+// old new new old old new ...: a demand that rises or falls steadily favours neither.
+bool Tuner::trying_new() const
+{
+	const std::size_t turn = old_.size() + new_.size();
+
+	return turn % 4 == 1 || turn % 4 == 2;
+}
+
+void Tuner::begin_turn(TuneStep &step)
+{
+	set(trying_new() ? candidate_ns_ : kept_ns_, step);
+}
+
+void Tuner::begin_attempt(TuneStep &step)
+{
+	for (;;) {
+		candidate_ns_ = bounded(down_ ? kept_ns_ / ratio_ : kept_ns_ * ratio_);
+		if (down_ ? candidate_ns_ < kept_ns_ : candidate_ns_ > kept_ns_)
+			break;
+		next_direction(); // at the bound
+		if (state_ == TuneState::holding)
+			return hold(step);
+	}
+	state_ = TuneState::trying;
+	old_.clear();
+	new_.clear();
+	step.events.push_back({ TuneEvent::Kind::attempt, kept_ns_, candidate_ns_,
+				down_ ? "shorter queues, if it costs no throughput" :
+					"more throughput, if the link runs dry" });
+	begin_turn(step);
+}
+
+// After a value that was not better.
+void Tuner::next_direction()
+{
+	if (!moved_ && !turned_) {
+		turned_ = true;
+		down_ = !down_;
+		return;
+	}
+	ratio_ = std::sqrt(ratio_);
+	down_ = true; // of values that do alike, the smallest
+	if (ratio_ < options_.last_step)
+		state_ = TuneState::holding;
+}
+
+void Tuner::hold(TuneStep &step)
+{
+	state_ = TuneState::holding;
+	held_s_ = 0;
+	set(kept_ns_, step);
+	step.events.push_back({ TuneEvent::Kind::settled, kept_ns_, kept_ns_,
+				"no step in either direction is better" });
+}
+
+void Tuner::end_attempt(bool accept, const std::string &reason, TuneStep &step)
+{
+	const std::uint32_t from = kept_ns_;
+
+	if (accept) {
+		kept_ns_ = candidate_ns_;
+		moved_ = true;
+		step.events.push_back({ TuneEvent::Kind::accepted, from, kept_ns_, reason });
+	} else {
+		step.events.push_back({ TuneEvent::Kind::rolled_back, candidate_ns_, kept_ns_,
+					reason });
+		next_direction();
+	}
+	if (state_ == TuneState::holding)
+		hold(step);
+	else
+		begin_attempt(step);
+}
+
+std::optional<Tuner::Turn> Tuner::turn_done(const TuneObservation &seen)
+{
+	if (to_settle_) {
+		to_settle_--;
+		return std::nullopt;
+	}
+	seen_.push_back(seen);
+	if (seen_.size() < options_.measure)
+		return std::nullopt;
+
+	Turn turn;
+	double length_s = 0, bits = 0, p99 = 0, flows = 0;
+
+	for (const auto &o : seen_) {
+		length_s += o.length_s;
+		bits += o.rate_bps * o.length_s;
+		p99 += o.rtt_p99_ns * o.length_s;
+		flows += o.flows * o.length_s;
+	}
+	turn.rate_bps = bits / length_s;
+	turn.rtt_p99_ns = p99 / length_s;
+	turn.flows = static_cast<unsigned>(std::lround(flows / length_s));
+	return turn;
+}
+
+TuneComparison Tuner::compare() const
+{
+	TuneComparison c;
+	const auto n = std::min(old_.size(), new_.size());
+	double sum = 0, squares = 0;
+
+	for (std::size_t i = 0; i < n; i++) {
+		const double gain = new_[i].rate_bps / old_[i].rate_bps - 1;
+
+		sum += gain;
+		squares += gain * gain;
+		c.old_rtt_p99_ns += old_[i].rtt_p99_ns;
+		c.new_rtt_p99_ns += new_[i].rtt_p99_ns;
+	}
+	c.pairs = static_cast<unsigned>(n);
+	const double count = static_cast<double>(n);
+
+	c.gain = sum / count;
+	c.error = n > 1 ? std::sqrt(std::max(0.0, squares / count - c.gain * c.gain) / (count - 1)) :
+			  1;
+	c.old_rtt_p99_ns /= count;
+	c.new_rtt_p99_ns /= count;
+	return c;
+}
+
+/*
+ * Down: the whole walk may cost the tolerance, and a value that costs more by itself or
+ * with those before it is worse. Up: it has to bring as much, or queues grow for nothing. Unsure while the standard error could turn the answer.
+ */
+Tuner::Judgement Tuner::judge(const TuneComparison &c) const
+{
+	const double limit = down_ ? (1 - options_.tolerance) / remaining_ - 1 :
+				     options_.tolerance;
+
+	if (std::abs(c.gain - limit) < c.error && c.pairs < options_.max_pairs)
+		return Judgement::unsure;
+	return c.gain >= limit ? Judgement::better : Judgement::worse;
+}
+
+TuneStep Tuner::observe(const TuneObservation &seen)
+{
+	TuneStep step;
+
+	if (seen.length_s <= 0)
+		return step;
+	if (state_ == TuneState::holding) {
+		held_s_ += seen.length_s;
+		if (held_s_ < options_.hold_s)
+			return step;
+		/* The path may be another one by now: look around, in small steps. What was
+		   lost so far stays lost, or each hold would cost the tolerance once more. */
+		ratio_ = std::sqrt(options_.step);
+		down_ = true;
+		turned_ = false;
+		moved_ = false;
+		state_ = TuneState::waiting;
+		step.events.push_back({ TuneEvent::Kind::resumed, kept_ns_, kept_ns_,
+					"held for long enough" });
+	}
+	if (!seen.flows || seen.rate_bps <= 0 || seen.fabric_limited < options_.min_limited) {
+		seen_.clear(); // a turn is whole, or is begun again
+		return step;
+	}
+	if (state_ == TuneState::waiting) {
+		begin_attempt(step);
+		return step;
+	}
+
+	const bool is_new = trying_new();
+
+	if (is_new && !old_.empty() && !to_settle_ && comparable(seen.flows, old_.back().flows) &&
+	    seen.rate_bps < abort_below * old_.back().rate_bps) {
+		end_attempt(false, "throughput fell to " +
+			    percent(seen.rate_bps / old_.back().rate_bps).substr(1) +
+			    " of what it was", step);
+		return step;
+	}
+	const auto turn = turn_done(seen);
+
+	if (!turn)
+		return step;
+	(is_new ? new_ : old_).push_back(*turn);
+	if (old_.size() != new_.size()) {
+		begin_turn(step);
+		return step;
+	}
+	if (!comparable(old_.back().flows, new_.back().flows)) {
+		old_.pop_back(); // the traffic is another one: this pair says nothing
+		new_.pop_back();
+		begin_turn(step);
+		return step;
+	}
+	if (old_.size() < options_.min_pairs) {
+		begin_turn(step);
+		return step;
+	}
+
+	const auto c = compare();
+
+	switch (judge(c)) {
+	case Judgement::unsure:
+		begin_turn(step);
+		break;
+	case Judgement::better:
+		remaining_ = down_ ? std::min(remaining_ * (1 + c.gain), 1.0) : 1;
+		end_attempt(true, comparison_text(c), step);
+		break;
+	case Judgement::worse:
+		end_attempt(false, comparison_text(c), step);
+		break;
+	}
+	return step;
+}
+
+TuneStep Tuner::stop(const std::string &reason)
+{
+	TuneStep step;
+
+	if (state_ == TuneState::trying) {
+		step.events.push_back({ TuneEvent::Kind::rolled_back, candidate_ns_, kept_ns_,
+					reason });
+		set(kept_ns_, step);
+	}
+	state_ = TuneState::waiting;
+	return step;
+}
+
+} // namespace swift

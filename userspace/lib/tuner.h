@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: MIT
+// Which base target a path needs: found by trying. A smaller target means shorter queues
+// until the link runs dry; the tuner walks, in steps, to the smallest target that costs no
+// throughput, and back when it does. Demand changes by itself, so that a new value is
+// never compared with yesterday's throughput but, in turns, with the old value's:
+//
+//	old new new old old new ...
+//
+// Pure: fed with observations, it says what to set and why. It reads no clock, touches no
+// host. What a path's length says of its target is path_model.h's.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "result.h"
+
+namespace swift {
+
+// What one interval brought, of all flows that the target is for.
+struct TuneObservation {
+	double length_s = 0;
+	double rate_bps = 0; // acknowledged by the receivers
+	double rtt_p99_ns = 0; // told in the reasons; decides nothing
+	unsigned flows = 0;
+	// Of them, those that have data to send and are held back by fcwnd, 0 to 1: the
+	// throughput of the others says nothing of the target.
+	double fabric_limited = 0;
+};
+
+struct TuneOptions {
+	std::uint32_t min_ns = 5'000;
+	std::uint32_t max_ns = 1'000'000;
+	double tolerance = 0.01; // throughput that may be lost, in all; 0.001 to 0.2
+	double step = 1.25; // ratio of the first steps; later ones are smaller
+	double last_step = 1.06; // no smaller ones
+	unsigned settle = 1; // observations after a change that do not count
+	unsigned measure = 3; // observations of a turn
+	unsigned min_pairs = 2; // turns of old and new each
+	unsigned max_pairs = 6;
+	double hold_s = 600; // until it looks again
+	double min_limited = 0.5; // of the flows, for an observation to count
+
+	// An Error names the first that is out of its range.
+	[[nodiscard]] Result<void> check() const;
+};
+
+enum class TuneState : std::uint8_t { waiting, trying, holding };
+[[nodiscard]] std::string_view tune_state_text(TuneState s);
+
+// How the new value did beside the old one.
+struct TuneComparison {
+	unsigned pairs = 0;
+	double gain = 0; // of throughput, mean of the pairs; -0.02 = 2 % less
+	double error = 0; // its standard error
+	double old_rtt_p99_ns = 0;
+	double new_rtt_p99_ns = 0;
+};
+
+// Something worth a line in the log.
+struct TuneEvent {
+	enum class Kind : std::uint8_t { attempt, accepted, rolled_back, settled, resumed };
+
+	Kind kind = Kind::attempt;
+	std::uint32_t from_ns = 0;
+	std::uint32_t to_ns = 0; // what is kept; of an attempt: what is tried
+	std::string reason;
+};
+[[nodiscard]] std::string_view tune_event_text(TuneEvent::Kind k);
+
+struct TuneStep {
+	std::optional<std::uint32_t> set_ns; // to be written now
+	std::vector<TuneEvent> events;
+};
+
+class Tuner {
+public:
+	// @current_ns: what is set now. @proposal_ns: where to begin to look; 0 = unknown.
+	// The options have been checked.
+	Tuner(const TuneOptions &options, std::uint32_t current_ns, std::uint32_t proposal_ns);
+
+	TuneStep observe(const TuneObservation &seen);
+
+	// Back to what was last accepted, at once: somebody ends the tuning, or what was to
+	// be set could not be.
+	TuneStep stop(const std::string &reason);
+
+	[[nodiscard]] TuneState state() const { return state_; }
+	[[nodiscard]] std::uint32_t kept_ns() const { return kept_ns_; } // last accepted
+	[[nodiscard]] std::uint32_t set_ns() const { return set_ns_; } // in force now
+	[[nodiscard]] double lost() const { return 1 - remaining_; } // estimate, of throughput
+
+private:
+	struct Turn {
+		double rate_bps = 0;
+		double rtt_p99_ns = 0;
+		unsigned flows = 0;
+	};
+	enum class Judgement : std::uint8_t { better, worse, unsure };
+
+	[[nodiscard]] std::uint32_t bounded(double ns) const;
+	[[nodiscard]] bool trying_new() const;
+	[[nodiscard]] std::optional<Turn> turn_done(const TuneObservation &seen);
+	[[nodiscard]] TuneComparison compare() const;
+	[[nodiscard]] Judgement judge(const TuneComparison &c) const;
+	void begin_turn(TuneStep &step);
+	void begin_attempt(TuneStep &step);
+	void end_attempt(bool accept, const std::string &reason, TuneStep &step);
+	void next_direction();
+	void hold(TuneStep &step);
+	void set(std::uint32_t ns, TuneStep &step);
+
+	TuneOptions options_;
+	TuneState state_ = TuneState::waiting;
+	std::uint32_t kept_ns_;
+	std::uint32_t set_ns_;
+	std::uint32_t candidate_ns_ = 0;
+
+	// The walk.
+	bool down_;
+	bool turned_ = false; // the other direction is what is left
+	bool moved_ = false; // something was accepted
+	double ratio_;
+	double remaining_ = 1; // throughput, over that of the largest target seen
+
+	// The attempt.
+	std::vector<Turn> old_;
+	std::vector<Turn> new_;
+	std::vector<TuneObservation> seen_; // of this turn
+	unsigned to_settle_ = 0;
+	double held_s_ = 0;
+};
+
+} // namespace swift
