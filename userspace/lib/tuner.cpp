@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstdio>
 
+#include "text.h"
+
 namespace swift {
 
 namespace {
@@ -16,10 +18,7 @@ constexpr double max_flows_ratio = 1.5;
 
 std::string us(double ns)
 {
-	char text[32];
-
-	std::snprintf(text, sizeof(text), "%.1f us", ns / 1000);
-	return text;
+	return span_text(std::llround(ns), false);
 }
 
 std::string percent(double share)
