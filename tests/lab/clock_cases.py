@@ -4,6 +4,7 @@ whose driver tells its stamps when asked, 3 one without stamps."""
 
 import contextlib
 import ctypes
+import json
 import signal
 import subprocess
 import sys
@@ -16,7 +17,8 @@ from lab import measure
 
 NONE, SOFTWARE, HARDWARE = range(3)
 CLOCKED = (0, 1, 2)
-RATE_BPS = 10**9
+RATE_BPS, PROP_NS = 10**9, 3000  # as test_clocks has it
+PROBE_PORT, PROBE_HEADERS = 21335, 66  # UDP, IP, Ethernet, preamble, FCS and gap
 MS, S = 10**6, 10**9
 tests = failures = 0
 
@@ -261,7 +263,54 @@ def deaths():
             ok("  and true", load.measure().is_true(), load.last.truth)
 
 
-CASES = (plain, owned, mixed, steps, host_steps, flaps, deaths)
+class Responder:
+    """`swiftctl probe --respond` on a host."""
+
+    def __init__(self, host):
+        self.host = host
+        self.process = subprocess.Popen(guest.Clocks.inside(host, guest.SWIFTCTL, "probe", "--respond"), stdin=subprocess.DEVNULL)
+
+    def __enter__(self):
+        until(lambda: f":{PROBE_PORT:04X} " in subprocess.run(
+            guest.Clocks.inside(self.host, "cat", "/proc/net/udp6", "/proc/net/udp"), capture_output=True, text=True, check=True).stdout)
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait()
+
+
+def probed(host, *options):
+    """What `swiftctl probe` on host 0 says of one."""
+    done = subprocess.run(guest.Clocks.inside(0, guest.SWIFTCTL, "probe", f"10.0.0.{host + 1}", "--count", "200", "--interval", "5",
+                                              "--json", *options), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)["targets"][0]
+
+
+def is_fabric(found, size, *which):
+    """Four times down a fibre, and twice whole into the switch: within 200 ns and 1 %."""
+    true_ns = 4 * PROP_NS + 2 * (size + PROBE_HEADERS) * 8 * S // RATE_BPS
+    return all(abs(found["fabric_rtt_ns"][key] - true_ns) <= 200 + true_ns / 100 for key in which)
+
+
+def probe():
+    """`swiftctl probe`: the fabric alone, whatever the hosts take."""
+    with running((0, 1)), Responder(1):
+        for size in (72, 1400):
+            found = probed(1, "--size", str(size))
+            ok(f"probes of {size} bytes have NICs' stamps at both ends",
+               found["stamps"]["local"] == found["stamps"]["remote"] == "hw" and found["fabric_rtt_ns"]["n"] > 150, found)
+            ok("  and tell the fabric's RTT", is_fabric(found, size, "min", "p50", "p99"), found)
+            ok("  from which the hosts' is told apart", found["remote_turnaround_ns"]["p50"] >= 20000
+               and found["local_rx_nic_ns"]["p50"] >= 20000, found)
+        # Packets that take host 1 longer than the link; now and then a probe meets one on that, too.
+        with Load(*["2 1 size=100 depth=16"] * 4):
+            found = probed(1)
+            ok("beside a load that waits in the host's ring", found["remote_turnaround_ns"]["p50"] > 60_000, found)
+            ok("  it is the fabric's still", is_fabric(found, 72, "min", "p50"), found)
+
+
+CASES = (probe, plain, owned, mixed, steps, host_steps, flaps, deaths)
 
 
 def main(names):

@@ -22,12 +22,16 @@ import os
 import random
 import resource
 import select
+import signal
 import socket
 import struct
 import subprocess
 import sys
 import threading
 import time
+
+import guest
+from clock import Netlink, Refused, attr, attrs
 
 libc = ctypes.CDLL(None, use_errno=True)
 CLONE_NEWNET = 0x40000000
@@ -36,8 +40,8 @@ SYS_FINIT_MODULE, SYS_DELETE_MODULE = 313, 176
 TCP_CONGESTION, TCP_CC_INFO, TCP_NOTSENT_LOWAT, TCP_USER_TIMEOUT, TCP_FASTOPEN = 13, 26, 25, 18, 23
 SO_MAX_PACING_RATE, SO_TIMESTAMPING = 47, 37
 SOCK_DIAG_BY_FAMILY, SOCK_DESTROY, NETLINK_SOCK_DIAG = 20, 21, 4
-LAWS = ("swift", "swift", "swift", "cubic", "reno", "dctcp", "timely", "gcn")
-OURS = ("tcp_swift", "timely", "gcn", "labload")
+LAWS = ("swift", "swift", "swift", "cubic", "reno", "dctcp", "timely", "gcn", "fast")
+OURS = ("tcp_swift", "timely", "gcn", "fast", "labload")
 FABRIC, LOAD = "/sys/kernel/debug/labfab/", "/sys/kernel/debug/labload/"
 SWIFT = "/proc/sys/net/ipv4/tcp_swift/"
 TRACING = "/sys/kernel/debug/tracing/"
@@ -47,7 +51,7 @@ JUNK = ("", "-1", "-2147483649", "4294967295", "4294967296", "999999999999999999
 
 # Of each host, besides Swift's own.
 HOST_SYSCTLS = {
-    "net/ipv4/tcp_congestion_control": ("swift", "cubic", "reno", "dctcp", "timely", "gcn"),
+    "net/ipv4/tcp_congestion_control": ("swift", "cubic", "reno", "dctcp", "timely", "gcn", "fast"),
     "net/ipv4/tcp_ecn": (0, 1, 2),
     "net/ipv4/tcp_sack": (0, 1, 1),
     "net/ipv4/tcp_dsack": (0, 1),
@@ -326,6 +330,7 @@ class Stress:
         self.home = this_ns()
         self.ns = {h: os.open(f"/run/netns/h{h}", os.O_RDONLY) for h in self.hosts}
         self.pace = 1
+        self.clocks, self.tellers = guest.Clocks({"clocks": plan["clocks"]}), []
         self.quiet = threading.Event()  # the second thread is to end
 
     def complain(self, text):
@@ -560,6 +565,58 @@ class Stress:
                 self.complain(f"{name}: removed while it was used")
             self.count["unloads refused"] += 1
 
+    # --- NICs' clocks
+
+    def clock(self):
+        """Of a host that `swiftctl clock run` feeds: it is stepped, the feeder dies, comes back."""
+        rng = self.rng
+        host = rng.choice(self.plan["clocks"])
+        feeder = self.clocks.running[host]
+        if feeder.poll() is not None:
+            self.clocks.start(host)
+            self.count["feeders started"] += 1
+        elif rng.random() < 0.3:
+            feeder.send_signal(rng.choice((signal.SIGKILL, signal.SIGTERM)))
+            self.count["feeders ended"] += 1
+        else:
+            step_ns = rng.choice((-1, 1)) * rng.choice((1000, 50000, 10**7, 10**9, 10**14))
+            write(FABRIC + "control", f"phc id={host} step_ns={step_ns}")
+            self.count["clock steps"] += 1
+
+    def line(self, rng):
+        """Of a NIC's clock: true to some degree, or nonsense."""
+        return {"IFINDEX": rng.choice((1, 99)) if rng.random() < 0.1 else socket.if_nametoindex("eth0"),
+                "NIC_NS": now_ns() + rng.choice((0, 0, 1000, -10**6, 10**12)) & (1 << 64) - 1,
+                "HOST_NS": max(now_ns() - rng.choice((0, 0, 10**6, -10**6, 10**10)), 0),
+                "RATIO_Q32": (1 << 32) + rng.choice((0, 100000, -100000, 1 << 25, 1 << 31)),
+                "ERROR_NS": rng.choice((0, 100, 10**6, 1 << 31)),
+                "VALID_MS": rng.choice((1, 1, 1, 20, 1000, 60000, 0, 1 << 31))}
+
+    def tell(self):
+        """Somebody else tells of clocks, whether there are any or not, and asks."""
+        rng = self.rng
+        self.count["lines told"] += 1
+        enter(self.ns[rng.choice(self.hosts)])
+        try:
+            with contextlib.suppress(OSError, Refused):  # who has an owner, or is wrong
+                if len(self.tellers) < 5:
+                    self.tellers.append(Netlink())
+                    return
+                teller = self.tellers.pop(rng.randrange(5)) if rng.random() < 0.1 else rng.choice(self.tellers)
+                what, values = rng.random(), self.line(rng)
+                if what < 0.2:
+                    teller.dump()
+                elif what < 0.3:
+                    teller.delete(values["IFINDEX"])
+                elif what < 0.4:
+                    teller.get(values["IFINDEX"])
+                elif what < 0.5:
+                    teller.request(rng.randrange(6), attrs(values)[:rng.randrange(80)] + attr(rng.randrange(20), bytes(rng.randrange(9))))
+                else:
+                    teller.set(**values)
+        finally:
+            enter(self.home)
+
     # --- The kernel's own load
 
     def kernel_load(self, laws):
@@ -774,6 +831,9 @@ class Stress:
         self.queue.clear()
         write("/proc/sys/net/ipv4/tcp_mem", PLAIN_TCP_MEM)
         write("/sys/kernel/debug/failslab/probability", 0)
+        self.clocks.__exit__()
+        for teller in self.tellers:
+            teller.close()
         for conn in list(self.conns.values()):
             conn.end()
         write(LOAD + "control", "stop")
@@ -793,7 +853,7 @@ class Stress:
         rng = random.Random(self.plan["seed"] + 2)
         paths = self.plan["modules"]
         for _ in range(self.plan["storms"]):
-            name = rng.choice(("tcp_swift", "tcp_swift", "tcp_swift", "timely", "gcn"))
+            name = rng.choice(("tcp_swift", "tcp_swift", "tcp_swift", "timely", "gcn", "fast"))
             if not self.settle(f"rmmod {name}", lambda name=name: not remove(name), 300):
                 return
             law = name.removeprefix("tcp_")
@@ -854,6 +914,15 @@ class Stress:
         for name, values in (("echo", (0, 1)), ("ai_milli", (500, 1000)), ("target_policy", ("static", "base_rtt")), ("dscp", (1, 2))):
             self.failing(rng, lambda name=name, values=values: (write(SWIFT + name, values[0]), write(SWIFT + name, values[1])), 2)
         self.failing(rng, lambda: read("/proc/thread-self/net/tcp_swift"), 2)
+        teller = Netlink()
+
+        def told():
+            with contextlib.suppress(Refused):
+                teller.set(IFINDEX=1, NIC_NS=0, HOST_NS=now_ns(), RATIO_Q32=1 << 32, ERROR_NS=0, VALID_MS=1000)
+                teller.dump()
+                teller.delete(1)
+        self.failing(rng, told, 2)
+        teller.close()
         enter(self.home)
         self.failing(rng, unshare, 60)
         enter(self.home)
@@ -916,14 +985,18 @@ class Stress:
         plan, began = self.plan, now_ns()
         say = lambda what: print(f"stress: {(now_ns() - began) / 1e9:.3f} s: {what}: {dict(self.count)}", flush=True)
         defaults = self.each_host("/proc/sys/net/ipv4/tcp_congestion_control", "cubic")
+        for host in plan["clocks"]:
+            self.clocks.start(host)
         if plan["idle_storm"]:
             self.storm()
         if os.path.exists("/proc/thread-self/fail-nth"):
             self.fail_allocations()
         self.each_host("/proc/sys/net/ipv4/tcp_congestion_control", defaults)
+        for host in plan["clocks"]:
+            self.clocks.wait(host)
         say("begins")
         self.listen()
-        self.kernel_load(("swift", "swift", "cubic", "dctcp", "timely", "gcn"))
+        self.kernel_load(("swift", "swift", "cubic", "dctcp", "timely", "gcn", "fast"))
         enter(self.ns[self.hosts[0]])
         pin = socket.socket()
         enter(self.home)
@@ -934,6 +1007,8 @@ class Stress:
         self.every(plan["sysctl_ns"], self.new_sysctl)
         if plan["fault_ns"]:
             self.every(plan["fault_ns"], self.new_fault)
+        self.every(plan["clock_ns"], self.clock)
+        self.every(plan["clock_ns"] / 4, self.tell)
         often = plan["heavy_ns"] / 30
         for what in (self.memory, self.dump, self.dump, self.read_stats, self.junk_lines, self.trace, self.unload):
             self.every(often, what)

@@ -4,6 +4,7 @@
  * has to translate them all. Built as C11 and for BPF; run by nobody.
  */
 #include "clock.h"
+#include "fast.h"
 #include "gcn.h"
 #include "option.h"
 #include "swift.h"
@@ -19,6 +20,8 @@ extern u32 clock_age(struct swift_clock_map *m, const struct swift_clock_setting
 extern u32 option(u8 *bytes, u32 len, struct swift_opt *opt);
 extern u64 timely(struct timely_state *s, struct timely_params *p, struct timely_tunables *t,
 		  const struct timely_sample *in);
+extern u64 fast(struct fast_state *s, struct fast_params *p, struct fast_tunables *t,
+		const struct fast_sample *in);
 extern u32 gcn(struct gcn_state *s, struct gcn_params *p, struct gcn_tunables *t,
 	       const struct gcn_sample *in);
 
@@ -79,6 +82,18 @@ u64 timely(struct timely_state *s, struct timely_params *p, struct timely_tunabl
 	timely_on_ack(s, p, in);
 	timely_on_loss(s, p);
 	return s->rate_Bps + timely_cwnd_pkts(s, p, in->rtt_ns, 1448);
+}
+
+u64 fast(struct fast_state *s, struct fast_params *p, struct fast_tunables *t,
+	 const struct fast_sample *in)
+{
+	fast_tunables_default(t);
+	if (fast_params_prepare(p, t))
+		return 0;
+	fast_init(s, p);
+	fast_on_ack(s, p, in);
+	fast_on_loss(s, p);
+	return s->rate_Bps + fast_cwnd_pkts(s, p, in->rtt_ns, 1448);
 }
 
 u32 gcn(struct gcn_state *s, struct gcn_params *p, struct gcn_tunables *t,

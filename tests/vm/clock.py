@@ -795,4 +795,5 @@ def main():
     globals()[sys.argv[1]](*sys.argv[2:])
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -177,7 +177,7 @@ def cached(path):
 
 def make(run, machine, guests, options, progress):
     """One run's entry in the result; from the cache, if it was made before."""
-    path = OUT / "cache" / f"{uml.key(run, machine)}.json"
+    path = OUT / "cache" / f"{uml.key(run, machine.of(run.job['modules']))}.json"
     found = None if options.fresh or options.keep else cached(path)
     if found:
         progress.finished(run, "as before")
@@ -305,7 +305,8 @@ def exec_command(options):
         one = experiment.read(options.topology, settings)
         one.raw.pop("vary", None)
     else:
-        raise fields.unknown("topology ", options.topology, [*topology.KINDS, *experiment.ids()])
+        raise fields.unknown("topology ", options.topology, [*topology.KINDS, *experiment.ids()],
+                             "there is no such topology or experiment; {}there are {}")
     cc = choose_ccs(options.cc, one)[0]
     spec = experiment.cases(one)[0].spec
     if spec["hosts"]["stamps"] == "hardware" and experiment.resolve_law(spec, cc)["law"] == "swift":

@@ -228,7 +228,7 @@ def ids():
 
 def read(name, settings=None, scale=1.0):
     if name not in ids():
-        raise fields.unknown("experiment ", name, ids())
+        raise fields.unknown("experiment ", name, ids(), "there is no such experiment; {}there are {}")
     path = FILES / f"{name}.toml"
     try:
         raw = tomllib.loads(path.read_text(encoding="utf-8"))

@@ -63,11 +63,11 @@ def check(where, field, value):
     return value
 
 
-def unknown(where, key, allowed):
+def unknown(where, key, allowed, what="unknown key; {}allowed: {}"):
     allowed = list(allowed)
     near = difflib.get_close_matches(key, allowed, 1)
     hint = f"did you mean {near[0]}? " if near else ""
-    return Mistake(f"{where}{key}: unknown key; {hint}allowed: {', '.join(sorted(allowed))}")
+    return Mistake(f"{where}{key}: " + what.format(hint, ", ".join(sorted(allowed))))
 
 
 def fill(where, fields, given):

@@ -14,8 +14,10 @@ import sys
 
 from . import OUT, TOP, Failure
 
-MODULES = ("tcp_swift.ko", "labfab.ko", "labload.ko", "timely.ko", "gcn.ko")
-FOLDERS = ("kmod", "tests/lab/kmod")
+MODULES = ("tcp_swift.ko", "labfab.ko", "labload.ko", "timely.ko", "gcn.ko", "fast.ko")
+FOLDERS = ("kmod", "tests/lab/kmod", "tests/lab/laws")
+# What these are made of matters to no run but those that load them.
+APART = {"fast.ko": ("kmod/core/fast.h", "tests/lab/laws/fast.c", "tests/lab/laws/Kbuild")}
 
 
 @dataclasses.dataclass
@@ -23,7 +25,13 @@ class Kernel:
     build: str  # folder with `linux`
     modules: str  # folder with MODULES
     version: str
-    hash: str  # of the kernel and the modules' sources
+    hash: str  # of the kernel and the modules' sources, but for those apart
+
+    def of(self, modules):
+        """As a run with these sees it: its hash is of all that made them."""
+        apart = [TOP / path for name in APART for path in APART[name]
+                 if any(module.split()[0].endswith("/" + name) for module in modules)]
+        return dataclasses.replace(self, hash=hash_of(apart, self.hash)) if apart else self
 
 
 def say(text):
@@ -115,11 +123,12 @@ def build_modules(build, stamp):
 def prepare(debug=False):
     """Everything a run needs."""
     build = build_kernel(debug)
-    stamp = hash_of(sources(), build)
-    modules = build_modules(build, stamp)
+    apart = {TOP / path for paths in APART.values() for path in paths}
+    modules = build_modules(build, hash_of(sources(), build))
+    shared = hash_of([path for path in sources() if path not in apart], build)
     release = (pathlib.Path(build) / "include/config/kernel.release").read_text(encoding="ascii").strip()
     flavour = pathlib.Path(build).parent.name
-    return Kernel(build, str(modules), f"{release} ({flavour})", stamp)
+    return Kernel(build, str(modules), f"{release} ({flavour})", shared)
 
 
 def describe():

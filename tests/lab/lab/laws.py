@@ -8,9 +8,8 @@ import re
 from . import Mistake, TOP, fields
 
 # Where a law comes from: ours (built here), the kernel's (a module of the lab's kernel), built in.
-SOURCES = {"swift": "ours", "timely": "ours", "gcn": "ours", "dctcp": "kernel", "bbr": "kernel",
+SOURCES = {"swift": "ours", "timely": "ours", "gcn": "ours", "fast": "ours", "dctcp": "kernel", "bbr": "kernel",
            "cubic": "built in", "reno": "built in"}
-OURS = {"swift": "tcp_swift", "timely": "timely", "gcn": "gcn"}
 ECN = ("dctcp", "gcn")
 
 
@@ -41,7 +40,7 @@ def header_tunables(name):
 def tunables(law):
     if law == "swift":
         return swift_sysctls()
-    if law in ("timely", "gcn"):
+    if law in ("timely", "gcn", "fast"):
         return header_tunables(law)
     if law == "dctcp":
         return {"shift_g": fields.whole(4, 0, 10, "weight of a new mark ratio, 2^-shift_g"),
@@ -54,6 +53,18 @@ COMMON = {"initcwnd": fields.whole(0, 0, 65535, "initial window of the hosts' ro
           "qdisc": fields.text("pfifo_fast", "queueing discipline of the hosts", ("pfifo_fast", "fq"))}
 
 
+# What timely.ko and fast.ko would refuse: key, not below, not above.
+ORDERED = (("t_high_ns", "t_low_ns", None), ("max_rate_mbps", "min_rate_mbps", None),
+           ("init_rate_mbps", "min_rate_mbps", "max_rate_mbps"))
+
+
+def check_order(name, values):
+    for key, low, high in ORDERED:
+        if key in values and (values[key] < values[low] or high and values[key] > values[high]):
+            raise Mistake(f"laws.{name}.{key}={values[key]}: expected at least {low}={values[low]}"
+                          + (f" and at most {high}={values[high]}" if high else ""))
+
+
 def resolve(name, given):
     """The law called `name` in an experiment: {"law": base, its given tunables, ...}."""
     base = given.get("law", name)
@@ -62,6 +73,7 @@ def resolve(name, given):
         raise Mistake(f"{what}: expected one of {', '.join(SOURCES)}")
     rest = {key: value for key, value in given.items() if key != "law"}
     filled = fields.fill(f"laws.{name}", tunables(base) | COMMON, rest)
+    check_order(name, filled)
     kept = {key: filled[key] for key in rest if key not in COMMON} | {key: filled[key] for key in COMMON}
     if base == "swift":
         kept.setdefault("echo", 1)
