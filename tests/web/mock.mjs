@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: MIT
+// Answers like swiftd, with numbers that depend on nothing but the tick: the dashboard's
+// tests know what has to be on the page. By itself it is a server to look at the pages with:
+//   node tests/web/mock.mjs [PORT]
+import { readFile } from "node:fs/promises";
+import http from "node:http";
+import { extname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const types = { ".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml" };
+const policy = "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'";
+export const dist = fileURLToPath(new URL("../../out/build/web/dist", import.meta.url));
+
+// What each destination is like: medians in ns.
+const places = [
+	{ dst_prefix: "10.0.0.0/24", net: (i) => `10.0.0.${10 + (i % 40)}`, cc: "swift", iface: "eth0", flows: 48, fabric: 31000, remote: 84000, local: 6000, limit: "host", text: "host-bound: receivers in 10.0.0.0/24 add 84 us" },
+	{ dst_prefix: "10.0.1.0/24", net: (i) => `10.0.1.${10 + (i % 40)}`, cc: "swift", iface: "eth0", flows: 36, fabric: 128000, remote: 7000, local: 5000, limit: "fabric", text: "fabric-bound: the path to 10.0.1.0/24 adds 97 us" },
+	{ dst_prefix: "10.0.2.0/24", net: (i) => `10.0.2.${10 + (i % 40)}`, cc: "swift", iface: "eth1", flows: 24, fabric: 22000, remote: 5000, local: 4000, limit: "none", text: "not limited: within the targets" },
+	{ dst_prefix: "2001:db8:1::/64", net: (i) => `[2001:db8:1::${(10 + i).toString(16)}]`, cc: "bpf_swift", iface: "eth1", flows: 17, fabric: 61000, remote: 24000, local: 31000, limit: "mixed", text: "mixed: the path to 2001:db8:1::/64 adds 30 us, this host 31 us" },
+	{ dst_prefix: "10.9.0.0/24", net: (i) => `10.9.0.${10 + (i % 40)}`, cc: "cubic", iface: "eth0", flows: 12, fabric: null, remote: null, local: null, limit: "none", text: "not measured: its flows run cubic" },
+];
+
+// 0 .. 1, the same each time for the same arguments.
+function noise(...seed) {
+	let h = 2166136261;
+	for (const s of seed)
+		h = Math.imul(h ^ s, 16777619) ^ (h >>> 13);
+	h = Math.imul(h ^ (h >>> 16), 2246822507);
+	return ((h ^ (h >>> 13)) >>> 0) / 4294967296;
+}
+// Slow waves and a little noise, around 1.
+const wave = (place, tick) => 1 + 0.22 * Math.sin(tick / 17 + place) + 0.1 * Math.sin(tick / 5 + 2 * place) + 0.06 * (noise(place, tick) - 0.5);
+
+const quantiles = (p50, n) => (p50 === null ? null : { p50: Math.round(p50), p90: Math.round(p50 * 1.42), p99: Math.round(p50 * 2.3), mean: Math.round(p50 * 1.08), n });
+
+export class Mock {
+	constructor({ start_s = 1.7e9, tick = 240 } = {}) {
+		Object.assign(this, { start_s, now: tick, interval_s: 1, port: 0, streams: new Set(), requests: [] });
+		// What a test may change.
+		Object.assign(this, { empty: false, moduleLoaded: true, histograms: "bpf", refuseStreams: false, token: "", nasty: "", dropped: 0, step: 1 });
+	}
+
+	time_s(tick = this.now) {
+		return this.start_s + tick * this.interval_s;
+	}
+
+	flows() {
+		if (this.empty)
+			return [];
+		return places.flatMap((p, place) => Array.from({ length: p.flows }, (_, i) => this.flow(p, place, i)));
+	}
+
+	flow(p, place, i, tick = this.now) {
+		const own = 0.55 + noise(place, i, 7) * 1.1, w = wave(place, tick) * own;
+		const fabric_ns = p.fabric === null ? null : Math.round(p.fabric * w);
+		const host_ns = p.fabric === null ? null : Math.round((p.remote + p.local) * w * (0.8 + 0.4 * noise(place, i, tick)));
+		const target_ns = p.fabric === null ? null : 50000 + Math.round(20000 * noise(place, i, 3));
+		const fcwnd_pkts = fabric_ns === null ? null : +((12 * target_ns) / fabric_ns / own ** 3).toFixed(3);
+		const ecwnd_pkts = fabric_ns === null ? null : +((10 * 60000) / host_ns / own).toFixed(3);
+		const id = ((place + 1) * 0x1000 + i * 7 + 1).toString(16);
+		const flow = {
+			id, local: `${p.iface === "eth0" ? "10.0.0.1" : p.cc === "bpf_swift" ? "[2001:db8::1]" : "10.0.2.1"}:${40000 + place * 1000 + i}`,
+			remote: `${p.net(i)}:443`, iface: p.iface, dst_prefix: p.dst_prefix, cc: p.cc, state: "ESTAB",
+			rtt_ns: fabric_ns === null ? Math.round(240000 * w) : fabric_ns + host_ns, min_rtt_ns: Math.round(18000 * own),
+			fabric_ns, host_ns, target_ns, fcwnd_pkts, ecwnd_pkts,
+			snd_cwnd_pkts: fcwnd_pkts === null ? 10 + i : Math.max(1, Math.floor(Math.min(fcwnd_pkts, ecwnd_pkts))),
+			rate_bps: Math.round(1e9 * (0.2 + 2 * noise(place, i, 5)) / w), retrans_pkts: i % 9 === 0 ? i * 3 : 0,
+			retrans_per_s: i % 9 === 0 ? +(noise(place, i, tick) * 4).toFixed(2) : 0, age_s: Math.round(20 + 9000 * noise(place, i, 11)),
+			limit: fcwnd_pkts === null ? null : fcwnd_pkts < ecwnd_pkts ? "fabric" : "host",
+			local_stamp: p.fabric === null ? null : p.iface === "eth0" ? "hardware" : "software",
+			echo_stamp: p.fabric === null ? null : place === 3 ? "none" : "hardware", from_bpf: p.cc === "bpf_swift",
+		};
+		if (this.nasty && place === 0 && i === 0)
+			Object.assign(flow, { cc: this.nasty, remote: this.nasty, local: this.nasty, iface: this.nasty, state: this.nasty, rtt_ns: 9e9 });
+		return flow;
+	}
+
+	prefix(p, place, tick = this.now) {
+		const w = wave(place, tick), n = 40 * p.flows;
+		const ns = (v) => (v === null ? null : v * w);
+		const host = p.fabric === null ? null : p.remote + p.local;
+		return {
+			dst_prefix: p.dst_prefix, cc: p.cc, iface: p.iface, flows: p.flows, rate_bps: Math.round(p.flows * 1.1e9 / w),
+			rtt_ns: quantiles(p.fabric === null ? 240000 * w : ns(p.fabric) + ns(host), n), fabric_ns: quantiles(ns(p.fabric), n), host_ns: quantiles(ns(host), n),
+			remote_host_ns: quantiles(ns(p.remote), n), local_host_ns: quantiles(ns(p.local), n), tx_host_ns: p.cc === "bpf_swift" ? quantiles(1800 * w, n) : null,
+			target_ns: quantiles(p.fabric === null ? null : 58000, n),
+			limited: { fabric: p.limit === "fabric" ? p.flows : 0, host: p.limit === "host" ? p.flows : 0, both: 0 },
+			stamps: { hardware: p.iface === "eth0" && p.fabric ? p.flows : 0, software: p.iface === "eth1" ? p.flows : 0, none: p.fabric ? 0 : p.flows },
+			echo: { hardware: place < 3 ? p.flows : 0, software: 0, none: place < 3 ? 0 : p.flows },
+			verdict: { limit: p.limit, text: p.text, host_ns: p.limit === "host" || p.limit === "mixed" ? Math.round(w * p.remote) : 0, fabric_ns: p.limit === "fabric" || p.limit === "mixed" ? Math.round(0.75 * w * p.fabric) : 0 },
+		};
+	}
+
+	summary(history = false) {
+		const flows = this.flows();
+		const prefixes = this.empty ? [] : places.map((p, i) => this.prefix(p, i));
+		// In no order: worst first is the page's.
+		prefixes.reverse();
+		if (this.nasty && prefixes.length)
+			Object.assign(prefixes[0], { dst_prefix: this.nasty, cc: this.nasty, iface: this.nasty, verdict: { limit: "host", text: this.nasty, host_ns: 9e9, fabric_ns: 0 } });
+		const s = {
+			version: 1, time_s: this.time_s(), interval_s: this.interval_s, host: this.nasty || "rack7-host12", kernel: "6.12.48-amd64",
+			module: this.moduleLoaded ? { loaded: true, version: "0.1.0" } : { loaded: false }, histograms: this.histograms,
+			totals: {
+				flows: flows.length + 61, swift_flows: flows.filter((f) => f.cc !== "cubic").length, guarded_flows: this.empty ? 0 : 3,
+				rate_bps: flows.reduce((sum, f) => sum + f.rate_bps, 0), retrans_pkts: flows.reduce((sum, f) => sum + f.retrans_pkts, 0), dropped_prefixes: this.dropped,
+			},
+			prefixes,
+			clocks: this.empty ? [] : [
+				{ dev: "eth0", state: "fed", offset_ns: -37000412345, drift_ppb: 11840, error_ns: 210, age_s: 0.2 },
+				{ dev: "eth1", state: "unfit", offset_ns: null, drift_ppb: null, error_ns: null, age_s: null },
+			],
+		};
+		if (history) {
+			s.history = { step_s: this.step * this.interval_s, prefixes: {} };
+			for (const [i, p] of this.empty ? [] : places.entries()) {
+				const ticks = Array.from({ length: Math.min(300, Math.floor(this.now / this.step) + 1) }, (_, k) => this.now - k * this.step).reverse();
+				const rows = ticks.map((t) => this.prefix(p, i, t));
+				s.history.prefixes[`${p.dst_prefix}|${p.cc}|${p.iface}`] = {
+					time_s: ticks.map((t) => this.time_s(t)), fabric_ns: rows.map((r) => r.fabric_ns?.p50 ?? null), host_ns: rows.map((r) => r.host_ns?.p50 ?? null),
+					target_ns: rows.map((r) => r.target_ns?.p50 ?? null), rate_bps: rows.map((r) => r.rate_bps),
+				};
+			}
+		}
+		return s;
+	}
+
+	list(q) {
+		const key = { rate: (f) => f.rate_bps, fabric: (f) => f.fabric_ns, host: (f) => f.host_ns, rtt: (f) => f.rtt_ns, window: (f) => (f.fcwnd_pkts === null ? null : Math.min(f.fcwnd_pkts, f.ecwnd_pkts)), retrans: (f) => f.retrans_pkts, age: (f) => f.age_s }[q.get("sort") ?? "rate"];
+		if (!key)
+			return [400, { version: 1, error: `sort=${q.get("sort")}: allowed are rate, fabric, host, rtt, window, retrans, age` }];
+		const limit = Number(q.get("limit") ?? 50), offset = Number(q.get("offset") ?? 0);
+		if (!(limit >= 1 && limit <= 1000))
+			return [400, { version: 1, error: `limit=${q.get("limit")}: allowed are 1 to 1000` }];
+		const all = this.flows(), sign = q.get("order") === "asc" ? 1 : -1, text = q.get("q") ?? "";
+		const matched = all.filter((f) => (!q.get("cc") || f.cc === q.get("cc")) && (!q.get("prefix") || f.dst_prefix === q.get("prefix")) && (!q.get("limit_by") || f.limit === q.get("limit_by")) &&
+			(!text || [f.local, f.remote, f.iface, f.cc].some((s) => s.includes(text))));
+		matched.sort((a, b) => (key(a) === null ? 1 : 0) - (key(b) === null ? 1 : 0) || sign * (key(a) - key(b)) || (a.id < b.id ? -1 : 1));
+		return [200, { version: 1, time_s: this.time_s(), interval_s: this.interval_s, total: all.length, matched: matched.length, offset, flows: matched.slice(offset, offset + limit) }];
+	}
+
+	detail(id) {
+		const flow = this.flows().find((f) => f.id === id);
+		if (!flow)
+			return [404, { version: 1, error: `flow ${id} is not live` }];
+		const place = (parseInt(id, 16) >> 12) - 1, i = ((parseInt(id, 16) & 0xfff) - 1) / 7, p = places[place];
+		const ticks = Array.from({ length: 180 }, (_, k) => this.now - 179 + k), rows = ticks.map((t) => this.flow(p, place, i, t));
+		const history = { step_s: this.interval_s, time_s: ticks.map((t) => this.time_s(t)) };
+		for (const name of ["fabric_ns", "host_ns", "target_ns", "fcwnd_pkts", "ecwnd_pkts", "rate_bps"])
+			history[name] = rows.map((r) => r[name]);
+		const where = { host: `host-bound: both hosts add ${Math.round((flow.host_ns ?? 0) / 1000)} us`, fabric: `fabric-bound: the path adds ${Math.round((flow.fabric_ns ?? 0) / 1000)} us` };
+		return [200, { version: 1, time_s: this.time_s(), flow, history, verdict: { limit: flow.limit ?? "none", text: this.nasty || (where[flow.limit] ?? "not measured") } }];
+	}
+
+	config() {
+		const o = (name, value, dflt, unit, reloadable, help, more = {}) => ({ name, value, default: dflt, unit, reloadable, help, ...more });
+		return { version: 1, options: [
+			o("collect.interval_s", this.interval_s, 1, "s", true, "how often flows are looked at", { min: 0.1, max: 60 }),
+			o("collect.ccs", ["swift", "bpf_swift", this.nasty || "cubic"], ["swift", "bpf_swift"], "", true, "congestion controls to show; * is all TCP"),
+			o("collect.max_prefixes", 256, 256, "", true, "destinations that are told apart; the rest are one, other", { min: 1, max: 4096 }),
+			o("http.listen", "127.0.0.1:9464", "127.0.0.1:9464", "", false, "address and port to serve"),
+			o("http.token_file", "set", "", "", true, "file with the token that requests have to bear"),
+			o("clocks.devices", ["eth0", "eth1"], [], "", false, "NICs whose clocks are fed; none: they are left alone"),
+		] };
+	}
+
+	async answer(request, response) {
+		const url = new URL(request.url, "http://mock"), path = url.pathname;
+		this.requests.push(request.url);
+		response.setHeader("Date", new Date(this.time_s() * 1000).toUTCString());
+		response.setHeader("X-Content-Type-Options", "nosniff");
+		const json = (status, body) => response.writeHead(status, { "Content-Type": "application/json" }).end(JSON.stringify(body));
+		if (request.method !== "GET" && request.method !== "HEAD")
+			return json(405, { version: 1, error: `${request.method}: allowed are GET and HEAD` });
+		if (path.startsWith("/api/") && this.token && request.headers.authorization !== `Bearer ${this.token}`)
+			return json(401, { version: 1, error: "a token is needed" });
+		const flow = /^\/api\/v1\/flows\/([^/]+)$/.exec(path);
+		if (path === "/api/v1/summary")
+			return json(200, this.summary(url.searchParams.get("history") === "1"));
+		if (path === "/api/v1/flows")
+			return json(...this.list(url.searchParams));
+		if (flow)
+			return json(...this.detail(decodeURIComponent(flow[1])));
+		if (path === "/api/v1/config")
+			return json(200, this.config());
+		if (path === "/api/v1/stream") {
+			if (this.refuseStreams)
+				return json(503, { version: 1, error: "too many streams" });
+			response.writeHead(200, { "Content-Type": "text/event-stream", "Cache-Control": "no-store" });
+			response.write(": hello\n\n");
+			this.streams.add(response);
+			return response.on("close", () => this.streams.delete(response));
+		}
+		const file = path === "/" ? "index.html" : path.slice(1);
+		if (!/^[\w.]+$/.test(file))
+			return json(404, { version: 1, error: `${path}: there is no such page` });
+		try {
+			const bytes = await readFile(join(dist, file));
+			return response.writeHead(200, { "Content-Type": types[extname(file)] ?? "application/octet-stream", "Content-Security-Policy": policy }).end(bytes);
+		} catch {
+			return json(404, { version: 1, error: `${path}: there is no such page` });
+		}
+	}
+
+	// An interval goes by.
+	tick(n = 1) {
+		this.now += n;
+		const event = `event: summary\ndata: ${JSON.stringify(this.summary())}\n\n`;
+		for (const stream of this.streams) {
+			// In two pieces: a reader has to put them together.
+			stream.write(event.slice(0, 100));
+			setImmediate(() => stream.write(event.slice(100)));
+		}
+	}
+
+	// Intervals go by on their own, faster than the page is told they do.
+	beat() {
+		this.heart = setInterval(() => this.tick(), 150);
+	}
+
+	dropStreams() {
+		for (const stream of this.streams)
+			stream.destroy();
+	}
+
+	async start(port = this.port) {
+		this.server = http.createServer((request, response) => void this.answer(request, response));
+		await new Promise((done, failed) => this.server.once("error", failed).listen(port, "127.0.0.1", done));
+		this.port = this.server.address().port;
+		return `http://127.0.0.1:${this.port}`;
+	}
+
+	async stop() {
+		clearInterval(this.heart);
+		const closed = new Promise((done) => this.server.close(done));
+		this.server.closeAllConnections?.();
+		await closed;
+	}
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+	const mock = new Mock({ start_s: Math.floor(Date.now() / 1000) - 240 });
+	console.log(`${await mock.start(Number(process.argv[2] ?? 9464))}/`);
+	setInterval(() => mock.tick(), 1000);
+}

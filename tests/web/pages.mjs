@@ -1,0 +1,756 @@
+// SPDX-License-Identifier: MIT
+// The dashboard's pages in a headless Chromium; TAP. Run by ./run:
+//   pages.mjs OUT [BASE]   OUT: where npm installed playwright-core, and the embedded files
+//                          are built; BASE: a running swiftd, instead of the mock
+import { execFileSync, spawnSync } from "node:child_process";
+import { accessSync, constants, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { delimiter, join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import assert from "node:assert/strict";
+import { dist, Mock } from "./mock.mjs";
+
+const [out, given] = [resolve(process.argv[2]), process.argv[3]?.replace(/\/$/, "")];
+const { chromium } = createRequire(join(out, "package.json"))("playwright-core");
+const here = fileURLToPath(new URL(".", import.meta.url));
+const pictures = fileURLToPath(new URL("../../out/web", import.meta.url));
+mkdirSync(pictures, { recursive: true });
+
+function findChromium() {
+	for (const name of [process.env.CHROMIUM, "chromium", "chromium-browser", "google-chrome"].filter(Boolean))
+		for (const dir of name.includes("/") ? [""] : process.env.PATH.split(delimiter))
+			try {
+				accessSync(join(dir, name), constants.X_OK);
+				return join(dir, name);
+			} catch {
+				// not there
+			}
+	console.log("Bail out! no chromium (scripts/setup browser installs it; CHROMIUM names another)");
+	process.exit(1);
+}
+
+const browser = await chromium.launch({
+	executablePath: findChromium(), // a profile of its own each time
+	args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
+});
+
+// --- what the tests stand on
+
+async function until(what, condition, patience_ms = 20000) {
+	const end = Date.now() + patience_ms;
+	for (let last; ; await new Promise((done) => setTimeout(done, 50))) {
+		try {
+			if (await condition())
+				return;
+			last = "still not so";
+		} catch (error) {
+			last = error.message;
+		}
+		if (Date.now() > end)
+			assert.fail(`${what}: ${last}`);
+	}
+}
+
+// A page, and all that may not happen on it: errors, dialogs, requests to elsewhere.
+class View {
+	static async open(base, hash = "#/", { width = 1440, height = 1000, colorScheme = "light", prepare } = {}) {
+		const v = new View();
+		v.context = await browser.newContext({ viewport: { width, height }, colorScheme });
+		v.page = await v.context.newPage();
+		v.page.setDefaultTimeout(20000);
+		Object.assign(v, { base, wrong: [] });
+		v.page.on("pageerror", (error) => v.wrong.push(`error: ${error.message}`));
+		// What fails to load is told by the browser itself; tests that take the server away expect it.
+		v.page.on("console", (m) => m.type() === "error" && !/^Failed to load resource/.test(m.text()) && v.wrong.push(`console: ${m.text()}`));
+		v.page.on("dialog", (d) => { v.wrong.push(`dialog: ${d.message()}`); void d.dismiss(); });
+		v.page.on("request", (r) => !r.url().startsWith(`${base}/`) && v.wrong.push(`request to ${r.url()}`));
+		await prepare?.(v);
+		await v.page.goto(`${base}/${hash}`);
+		return v;
+	}
+
+	async close() {
+		await this.context.close();
+		assert.deepEqual(this.wrong, []);
+	}
+
+	text = (selector) => this.page.locator(selector).first().innerText();
+	count = (selector) => this.page.locator(selector).count();
+	state = (word) => until(`state ${word}`, async () => (await this.text("#state")).startsWith(word));
+	go = (hash) => this.page.evaluate((h) => { location.hash = h; }, hash);
+	picture = (name) => this.page.screenshot({ path: join(pictures, `${name}.png`), fullPage: true });
+	// The numbers of each row, as their elements' values say: null where nothing is known.
+	numbers = (rows) => this.page.locator(rows).evaluateAll((found) => found.map((row) => [...row.querySelectorAll("data")].map((d) => (d.value === "" ? null : Number(d.value)))));
+	attributes = (selector, name) => this.page.locator(selector).evaluateAll((found, n) => found.map((e) => e.getAttribute(n)), name);
+}
+
+// The API's answers are kept as they were first given, so that what the page shows can be
+// compared with them however fast a live swiftd moves on.
+async function frozen(v) {
+	const kept = new Map(), log = [];
+	await v.page.route(`${v.base}/api/v1/**`, async (route) => {
+		const path = route.request().url().slice(v.base.length);
+		if (path === "/api/v1/stream")
+			return route.abort();
+		const key = path === "/api/v1/summary" ? "/api/v1/summary?history=1" : path;
+		if (!kept.has(key)) {
+			const response = await route.fetch();
+			kept.set(key, { status: response.status(), body: await response.text() });
+		}
+		log.push(key);
+		const { status, body } = kept.get(key);
+		return route.fulfill({ status, body, contentType: "application/json" });
+	});
+	v.answer = (path) => JSON.parse(kept.get(path).body);
+	v.asked = (start) => log.filter((k) => k.startsWith(start)).at(-1);
+}
+
+const key = (r) => `${r.dst_prefix}|${r.cc}|${r.iface}`;
+const scale = { "%": 0.01, ppm: 1e3, "b/s": 1, "kb/s": 1e3, "Mb/s": 1e6, "Gb/s": 1e9, "Tb/s": 1e12, us: 1e3, ms: 1e6, "/s": 1 };
+// What a number's text says, in the unit of its value; times in ns, ages in s.
+function said(text, value) {
+	const [, number, unit = ""] = /^(-?[\d.,]+) ?(\S+)?$/.exec(text) ?? [];
+	const n = Number(number?.replaceAll(",", ""));
+	return unit === "s" ? (Math.abs(value) >= 1e8 ? n * 1e9 : n) : n * (scale[unit] ?? 1);
+}
+
+async function everyTextIsItsValue(v) {
+	const all = await v.page.locator("data").evaluateAll((found) => found.map((d) => [d.value, d.innerText.trim()]));
+	for (const [value, text] of all) {
+		if (value === "") {
+			assert.equal(text, "\u2013");
+		} else if (/ (min|h|d) /.test(text)) { // 1 h 5 min
+			const seconds = [...text.matchAll(/(\d+) (\w+)/g)].reduce((sum, [, n, unit]) => sum + n * { s: 1, min: 60, h: 3600, d: 86400 }[unit], 0);
+			assert.ok(seconds <= value && seconds > value * 0.94 - 60, `${text} for ${value} s`);
+		} else {
+			const of = Number(value), half = Math.abs(of) * 0.0051 + (/us$/.test(text) ? 5 : /^[\d,.]+$/.test(text) || / s$/.test(text) ? 0.5 : 0.005);
+			assert.ok(Math.abs(said(text, of) - of) <= half, `${text} for ${value}`);
+		}
+	}
+	return all.length;
+}
+
+const tests = [];
+const portable = (name, run) => tests.push({ name, run, everywhere: true });
+const mocked = (name, run) => tests.push({ name, run });
+
+// --- what holds for any swiftd
+
+portable("overview: its numbers are the API's", async (base) => {
+	const v = await View.open(base, "#/", { prepare: frozen });
+	await v.page.locator("#clocks").waitFor();
+	const s = v.answer("/api/v1/summary?history=1"), of = (q, k) => (q ? q[k] : null);
+	assert.ok((await v.text(".where")).includes(s.host));
+	for (const [id, value] of [["flows", s.totals.flows], ["swift", s.totals.swift_flows], ["guarded", s.totals.guarded_flows], ["rate", s.totals.rate_bps], ["retrans", s.totals.retrans_pkts]])
+		assert.deepEqual(await v.numbers(`#total-${id}`), [[value]], id);
+
+	const added = (r) => (r.verdict.limit === "fabric" ? r.verdict.fabric_ns : r.verdict.limit === "host" ? r.verdict.host_ns : (r.verdict.fabric_ns ?? 0) + (r.verdict.host_ns ?? 0)) ?? 0;
+	const shown = await v.attributes("#destinations tr[data-prefix]", "data-prefix");
+	assert.deepEqual([...shown].sort(), s.prefixes.map(key).sort());
+	const rows = shown.map((k) => s.prefixes.find((r) => key(r) === k));
+	for (let i = 1; i < rows.length; i++) {
+		const [a, b] = [rows[i - 1], rows[i]].map((r) => (r.verdict.limit === "none" ? -1 : added(r)));
+		assert.ok(a >= b, `${shown[i - 1]} before ${shown[i]}`);
+	}
+	assert.deepEqual(await v.numbers("#destinations tr[data-prefix]"),
+		rows.map((r) => [of(r.fabric_ns, "p50"), of(r.host_ns, "p50"), of(r.target_ns, "p50"), of(r.rtt_ns, "p50"), of(r.rtt_ns, "p99"), r.flows, r.rate_bps]));
+	for (const [i, r] of rows.entries())
+		assert.ok((await v.page.locator("#destinations tr[data-prefix]").nth(i).innerText()).includes(r.verdict.text));
+	assert.deepEqual(await v.numbers("#clocks tr[data-clock]"), s.clocks.map((c) => [c.offset_ns, c.drift_ppb, c.error_ns, c.age_s]));
+
+	if (rows[0]) {
+		const [r] = rows, names = ["rtt_ns", "fabric_ns", "host_ns", "remote_host_ns", "local_host_ns", "tx_host_ns", "target_ns"];
+		assert.ok((await v.text("#verdict")).endsWith(r.verdict.text));
+		assert.deepEqual(await v.numbers("#quantiles tbody tr"), names.map((n) => ["p50", "p90", "p99", "mean", "n"].map((k) => of(r[n], k))));
+		const h = s.history.prefixes[key(r)];
+		if (h && h.fabric_ns.at(-1) !== null) {
+			assert.deepEqual(await v.numbers("#history .chart:nth-of-type(1) figcaption"), [[h.host_ns.at(-1), h.fabric_ns.at(-1), h.fabric_ns.at(-1) + h.host_ns.at(-1), h.target_ns.at(-1)]]);
+			assert.deepEqual(await v.numbers("#history .chart:nth-of-type(2) figcaption"), [[h.rate_bps.at(-1)]]);
+		}
+		await until("its slowest flows", async () => {
+			const list = v.answer(v.asked("/api/v1/flows?"));
+			const ids = await v.attributes("#slowest tr[data-flow]", "data-flow");
+			return list.flows.length === 0 || (ids.length > 0 && assert.deepEqual(ids, list.flows.slice(0, 8).map((f) => f.id)) === undefined);
+		});
+	}
+	assert.ok((await everyTextIsItsValue(v)) > 4);
+	await v.close();
+});
+
+const flowNumbers = (f) => [f.rtt_ns, f.fabric_ns, f.host_ns, f.target_ns, f.fcwnd_pkts, f.ecwnd_pkts, f.rate_bps, f.retrans_pkts, f.age_s];
+
+async function tableIsAnswer(v) {
+	await until("the table is the newest answer", async () => {
+		const list = v.answer(v.asked("/api/v1/flows?"));
+		assert.deepEqual(await v.attributes("#flows tr[data-flow]", "data-flow"), list.flows.map((f) => f.id));
+		assert.deepEqual(await v.numbers("#flows tr[data-flow]"), list.flows.map(flowNumbers));
+		return true;
+	});
+	return v.answer(v.asked("/api/v1/flows?"));
+}
+
+portable("flows: its numbers are the API's, by every sort, both ways", async (base) => {
+	const v = await View.open(base, "#/flows", { prepare: frozen });
+	await v.page.locator("#flows .filters").waitFor();
+	await until("an answer", () => v.asked("/api/v1/flows?"));
+	if (v.answer(v.asked("/api/v1/flows?")).total === 0)
+		return v.close();
+	await tableIsAnswer(v);
+	for (const sort of ["rtt", "fabric", "host", "window", "rate", "retrans", "age"]) {
+		const button = v.page.locator(`th button[data-sort=${sort}]`);
+		for (let i = 0; i < 2; i++) {
+			await button.click();
+			const order = (await v.page.locator(`th:has(button[data-sort=${sort}])`).getAttribute("aria-sort")) === "ascending" ? "asc" : "desc";
+			await until(`a question for ${sort} ${order}`, () => v.asked(`/api/v1/flows?sort=${sort}&order=${order}`));
+			await tableIsAnswer(v);
+		}
+		assert.ok(v.asked(`/api/v1/flows?sort=${sort}&order=asc`) && v.asked(`/api/v1/flows?sort=${sort}&order=desc`), sort);
+	}
+	await everyTextIsItsValue(v);
+
+	// And of one: its own page.
+	const [first] = (await tableIsAnswer(v)).flows;
+	await v.page.locator(`tr[data-flow="${first.id}"] a`).click();
+	await v.page.locator("#numbers, .empty").first().waitFor();
+	if (await v.count("#numbers")) {
+		const { flow: f, verdict } = v.answer(`/api/v1/flows/${first.id}`);
+		assert.ok((await v.text("#verdict")).endsWith(verdict.text));
+		assert.deepEqual((await v.numbers("#numbers tr")).flat(), [f.rtt_ns, f.min_rtt_ns, f.fabric_ns, f.host_ns, f.target_ns, f.fabric_ns !== null && f.target_ns ? f.fabric_ns / f.target_ns : null,
+			f.fcwnd_pkts, f.ecwnd_pkts, f.snd_cwnd_pkts, f.rate_bps, f.retrans_pkts, f.retrans_per_s, f.age_s]);
+		await everyTextIsItsValue(v);
+	}
+	await v.close();
+});
+
+portable("configuration: every option, its value and default", async (base) => {
+	const v = await View.open(base, "#/config", { prepare: frozen });
+	await v.page.locator("#config tbody tr").first().waitFor();
+	const { options } = v.answer("/api/v1/config");
+	const rows = await v.page.locator("#config tbody tr").evaluateAll((found) => found.map((r) => [...r.cells].map((c) => c.innerText.trim())));
+	const text = (x) => (x === "" || x === null ? "\u2013" : Array.isArray(x) ? x.join(", ") || "none" : String(x));
+	assert.deepEqual(rows.map((r) => r.slice(0, 3)), options.map((o) => [o.name, text(o.value), text(o.default)]));
+	assert.deepEqual(rows.map((r) => r[6]), options.map((o) => o.help));
+	await v.close();
+});
+
+portable("it goes live over the stream", async (base) => {
+	const v = await View.open(base);
+	await v.state("live");
+	await v.close();
+});
+
+portable("the pages come with a policy that allows no other host, and no inline script", async (base) => {
+	const policy = (await fetch(`${base}/`)).headers.get("content-security-policy") ?? "";
+	assert.match(policy, /default-src 'self'/);
+	assert.doesNotMatch(policy, /unsafe|\*|https?:/);
+	for (const path of ["app.js", "app.css", "favicon.svg"])
+		assert.equal((await fetch(`${base}/${path}`)).status, 200, path);
+});
+
+portable("narrow: no page is wider than the screen", async (base) => {
+	for (const hash of ["#/", "#/flows", "#/config"]) {
+		const v = await View.open(base, hash, { width: 390, height: 844 });
+		await v.page.locator("main .panel").first().waitFor();
+		assert.ok((await v.page.evaluate(() => document.documentElement.scrollWidth)) <= 390, hash);
+		await v.close();
+	}
+});
+
+const luminance = (rgb) => rgb.map((c) => (c / 255 <= 0.03928 ? c / 255 / 12.92 : ((c / 255 + 0.055) / 1.055) ** 2.4)).reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
+const contrast = (a, b) => (Math.max(luminance(a), luminance(b)) + 0.05) / (Math.min(luminance(a), luminance(b)) + 0.05);
+
+portable("dark and light: the system's, else the chosen one, kept; text stands out in both", async (base) => {
+	const v = await View.open(base, "#/", { colorScheme: "dark" });
+	const theme = () => v.page.evaluate(() => document.documentElement.dataset.theme);
+	await v.page.locator("#theme").waitFor();
+	const readable = async () => {
+		const colours = await v.page.evaluate(() => {
+			const probe = document.body.appendChild(document.createElement("span"));
+			const rgb = (name) => {
+				probe.style.color = `var(--${name})`;
+				return getComputedStyle(probe).color.match(/\d+/g).slice(0, 3).map(Number);
+			};
+			const found = Object.fromEntries(["panel", "bg", "text", "dim", "link", "warn"].map((n) => [n, rgb(n)]));
+			probe.remove();
+			return found;
+		});
+		for (const name of ["text", "dim", "link", "warn"])
+			assert.ok(contrast(colours[name], colours.panel) >= 4.5, `${name} on panel, ${await theme()}: ${contrast(colours[name], colours.panel).toFixed(2)}`);
+		return luminance(colours.bg);
+	};
+	assert.equal(await theme(), "dark");
+	assert.ok((await readable()) < 0.05);
+	await v.page.emulateMedia({ colorScheme: "light" });
+	await until("it follows the system", async () => (await theme()) === "light");
+	assert.ok((await readable()) > 0.8);
+	await v.page.locator("#theme").click();
+	assert.equal(await theme(), "dark");
+	await v.page.reload();
+	await v.page.locator("#theme").waitFor();
+	assert.equal(await theme(), "dark");
+	await v.close();
+});
+
+// --- what needs a server that does as it is told
+
+mocked("live: each interval's numbers appear, in the charts too", async (base, mock) => {
+	const v = await View.open(base);
+	await v.state("live");
+	for (let i = 0; i < 3; i++) {
+		mock.tick();
+		const worst = mock.summary().prefixes.find((r) => r.dst_prefix === "10.0.1.0/24");
+		await until("the new rate", async () => (await v.numbers("#total-rate"))[0][0] === mock.summary().totals.rate_bps);
+		await until("the new row", async () => (await v.numbers("#destinations tr.chosen"))[0][0] === worst.fabric_ns.p50);
+		await until("the chart's last", async () => (await v.numbers("#history .chart:nth-of-type(1) figcaption"))[0][1] === worst.fabric_ns.p50);
+	}
+	assert.equal(mock.requests.filter((r) => r === "/api/v1/summary").length, 0); // none was polled for
+	await v.picture("overview-light");
+	await v.page.emulateMedia({ colorScheme: "dark" });
+	await v.picture("overview-dark");
+	await v.close();
+});
+
+mocked("the stream breaks: it is had again, nothing is missing", async (base, mock) => {
+	const v = await View.open(base);
+	await v.state("live");
+	mock.tick();
+	mock.refuseStreams = true;
+	mock.dropStreams();
+	await v.state("polling");
+	const before = mock.requests.filter((r) => r === "/api/v1/stream").length;
+	for (let i = 0; i < 2; i++) {
+		mock.now++; // nothing is pushed
+		await until("polled numbers", async () => (await v.numbers("#total-rate"))[0][0] === mock.summary().totals.rate_bps);
+	}
+	mock.refuseStreams = false;
+	await until("a new stream", () => mock.streams.size === 1 && mock.requests.filter((r) => r === "/api/v1/stream").length > before);
+	mock.tick();
+	await v.state("live");
+	await until("pushed numbers", async () => (await v.numbers("#total-rate"))[0][0] === mock.summary().totals.rate_bps);
+	await v.close();
+});
+
+mocked("the server goes away and comes back: a banner, and the gap is filled", async (base, mock) => {
+	const v = await View.open(base);
+	mock.beat();
+	await v.state("live");
+	await until("no banner", async () => !(await v.page.locator("#banner").isVisible()));
+	await mock.stop();
+	await v.state("no answer");
+	await until("the banner", async () => (await v.text("#banner")).includes("swiftd does not answer"));
+	assert.ok(await v.count("#destinations tr[data-prefix]") > 0); // what was known stays
+	await v.picture("no-answer");
+	mock.requests.length = 0;
+	mock.now += 20;
+	await mock.start();
+	await until("the history, again", () => mock.requests.includes("/api/v1/summary?history=1"));
+	mock.beat();
+	await until("no banner", async () => !(await v.page.locator("#banner").isVisible()));
+	await v.state("live");
+	await v.close();
+});
+
+mocked("nothing new is collected: the page says how old its numbers are", async (base, mock) => {
+	const v = await View.open(base);
+	await v.state("live");
+	await until("the banner", async () => /The numbers are \d[\d.]* s old/.test(await v.text("#banner")));
+	mock.tick();
+	await until("no banner", async () => !(await v.page.locator("#banner").isVisible()));
+	await v.close();
+});
+
+mocked("data that was old when the page came is called old", async (base, mock) => {
+	const time_s = mock.time_s.bind(mock);
+	mock.summary = ((original) => (history) => ({ ...original(history), time_s: time_s() - 90 }))(mock.summary.bind(mock));
+	const v = await View.open(base);
+	await until("the banner", async () => /The numbers are 1 min 3\d s old/.test(await v.text("#banner")));
+	await v.close();
+});
+
+mocked("no module, sampled histograms, left out destinations are said", async (base, mock) => {
+	Object.assign(mock, { moduleLoaded: false, histograms: "sampled", dropped: 7 });
+	const v = await View.open(base);
+	await until("the banner", async () => (await v.text("#banner")).includes("tcp_swift is not loaded"));
+	const facts = await v.text(".facts");
+	assert.match(facts, /not loaded/);
+	assert.match(facts, /sampled/);
+	assert.match(facts, /not told apart\s+7 flows/);
+	assert.match(facts, /1 of 2 fed/);
+	await v.close();
+});
+
+mocked("no flow runs swift: the page says what to do", async (base, mock) => {
+	mock.empty = true;
+	const v = await View.open(base);
+	await until("overview", async () => (await v.text("#main")).includes("swiftctl enable"));
+	await v.picture("empty");
+	await v.go("#/flows");
+	await until("flows", async () => (await v.text("#flows")).includes("swiftctl enable"));
+	await v.close();
+});
+
+mocked("flows: filters and pages", async (base, mock) => {
+	const v = await View.open(base, "#/flows?limit=25");
+	const ids = () => v.attributes("#flows tr[data-flow]", "data-flow");
+	const all = (text) => mock.list(new URLSearchParams(`sort=rtt&limit=1000&${text}`))[1].flows.map((f) => f.id);
+	const shows = (what, expected) => until(what, async () => assert.deepEqual(await ids(), expected) === undefined);
+	const whole = all("");
+	assert.ok(whole.length > 50);
+	await shows("page 1", whole.slice(0, 25));
+	assert.equal(await v.text("#range"), `1\u201325 of ${whole.length}`);
+	assert.ok(await v.page.locator("button[name=previous]").isDisabled());
+	await v.page.locator("button[name=next]").click();
+	await shows("page 2", whole.slice(25, 50));
+	await v.page.locator("button[name=previous]").click();
+	await shows("page 1 again", whole.slice(0, 25));
+	for (let i = 0; i < Math.ceil(whole.length / 25) - 1; i++) {
+		await v.page.locator("button[name=next]").click();
+		await shows(`page ${i + 2}`, whole.slice(25 * (i + 1), 25 * (i + 2)));
+	}
+	assert.ok(await v.page.locator("button[name=next]").isDisabled());
+
+	await v.page.locator("select[name=limit]").selectOption("500");
+	await v.page.locator("select[name=cc]").selectOption("bpf_swift");
+	await shows("cc", all("cc=bpf_swift"));
+	await v.page.locator("select[name=cc]").selectOption("");
+	await v.page.locator("select[name=limit_by]").selectOption("host");
+	await shows("limited by", all("limit_by=host"));
+	await v.page.locator("select[name=prefix]").selectOption("10.0.1.0/24");
+	await shows("nothing", all("limit_by=host&prefix=10.0.1.0/24"));
+	await v.page.locator("select[name=limit_by]").selectOption("");
+	await v.page.locator("input[name=q]").fill("10.0.1.1");
+	await shows("text", all("prefix=10.0.1.0/24&q=10.0.1.1"));
+	assert.match(v.page.url(), /q=10\.0\.1\.1/); // a link to what is seen
+	await v.page.reload();
+	await shows("the same after a reload", all("prefix=10.0.1.0/24&q=10.0.1.1"));
+	await v.page.locator("input[name=q]").fill("nowhere");
+	await until("no match", async () => (await v.text("#flows .empty")).includes("No flow matches"));
+	await v.page.locator("#flows .empty button").click();
+	await shows("all again", whole);
+	await v.go("#/flows?sort=colour");
+	await until("the API's own words", async () => (await v.text(".wrong")).includes("sort=colour: allowed are rate"));
+	await v.go("#/flows");
+	await shows("50 of all", whole.slice(0, 50));
+	await v.picture("flows");
+	await v.close();
+});
+
+mocked("a flow's page: history, verdict, what to do; and when it has ended", async (base, mock) => {
+	const flow = mock.flows().find((f) => f.limit === "host" && f.cc === "bpf_swift");
+	const v = await View.open(base, `#/flow/${flow.id}`);
+	await until("verdict", async () => (await v.text("#verdict")).includes("host-bound"));
+	const steps = await v.text("#next");
+	for (const what of ["swiftctl doctor --iface eth1", "echoes no delay", "Stamps are software's"])
+		assert.ok(steps.includes(what), what);
+	const last = mock.detail(flow.id)[1].history;
+	assert.deepEqual(await v.numbers("#history .chart:nth-of-type(2) figcaption"), [[last.fcwnd_pkts.at(-1), last.ecwnd_pkts.at(-1)]]);
+	assert.equal(await v.count("#history canvas"), 3);
+	// What is drawn goes up and down: each line's colour is seen at as many heights.
+	const heights = (chart, [r, g, b]) => v.page.locator("#history canvas").nth(chart).evaluate((c, [rr, gg, bb]) => {
+		const { data } = c.getContext("2d").getImageData(0, 0, c.width, c.height), seen = new Set();
+		for (let i = 0; i < data.length; i += 4)
+			if (Math.abs(data[i] - rr) + Math.abs(data[i + 1] - gg) + Math.abs(data[i + 2] - bb) < 24 && data[i + 3] > 200)
+				seen.add(Math.floor(i / 4 / c.width));
+		return seen.size;
+	}, [r, g, b]);
+	const fabric = [0x2f, 0x74, 0xd0], host = [0xd9, 0x80, 0x1f], rate = [0x4b, 0x8a, 0x76];
+	for (const [chart, colour] of [[0, fabric], [0, host], [1, fabric], [1, host], [2, rate]])
+		await until(`line ${colour} in chart ${chart}`, async () => (await heights(chart, colour)) > 10);
+	await v.picture("flow");
+	await v.go("#/flow/dead");
+	await until("ended", async () => (await v.text("#main")).includes("flow dead is not live"));
+	await v.close();
+});
+
+mocked("the keyboard reaches it all", async (base, mock) => {
+	const v = await View.open(base);
+	await v.state("live");
+	const button = v.page.locator("#destinations button.plain").nth(1);
+	await button.focus();
+	await v.page.keyboard.press("Enter");
+	await until("another destination", async () => (await v.attributes("#destinations tr.chosen", "data-prefix"))[0].startsWith("10.0.0.0/24"));
+	await until("its flows", async () => (await v.attributes("#slowest tr[data-flow]", "data-flow")).join() === mock.list(new URLSearchParams("sort=rtt&prefix=10.0.0.0/24&limit=8"))[1].flows.map((f) => f.id).join());
+	await v.go("#/flows");
+	await v.page.locator("th button[data-sort=host]").focus();
+	await v.page.keyboard.press("Space");
+	await until("sorted", async () => (await v.attributes("#flows tr[data-flow]", "data-flow"))[0] === mock.list(new URLSearchParams("sort=host"))[1].flows[0].id);
+	// By tabs alone: every link and button of the header, and a first flow.
+	await v.page.locator(".skip").focus();
+	const seen = [];
+	for (let i = 0; i < 40 && !seen.at(-1)?.startsWith("#/flow/"); i++) {
+		await v.page.keyboard.press("Tab");
+		seen.push(await v.page.evaluate(() => document.activeElement.getAttribute("href") ?? document.activeElement.id ?? ""));
+	}
+	for (const stop of ["#/", "#/flows", "#/config", "theme"])
+		assert.ok(seen.includes(stop), `${stop} in ${seen}`);
+	await v.page.keyboard.press("Enter");
+	await v.page.locator("#numbers").waitFor();
+	await v.close();
+});
+
+mocked("names are text, whatever is in them", async (base, mock) => {
+	mock.nasty = `<script>document.title="owned"</script><img src=x onerror="window.owned=1">"'&lt;<b>`;
+	const v = await View.open(base);
+	for (const [hash, where] of [["#/", "#destinations"], ["#/flows", "#flows"], [`#/flow/${mock.flows()[0].id}`, "#numbers"], ["#/config", "#config"]]) {
+		await v.go(hash);
+		await until(`${hash} shows it as it is`, async () => (await v.page.locator(where).textContent()).includes(mock.nasty));
+		assert.equal(await v.count("#app script, #app img, #app b"), 0, hash);
+	}
+	await v.go(`#/flows?q=${encodeURIComponent(mock.nasty)}&cc=${encodeURIComponent(mock.nasty)}`);
+	await until("in a filter", async () => (await v.page.locator("input[name=q]").inputValue()) === mock.nasty);
+	await v.go(`#/flow/${encodeURIComponent(mock.nasty)}`);
+	await until("in the address", async () => (await v.page.locator("#main").textContent()).includes(`flow ${mock.nasty} is not live`));
+	assert.equal(await v.page.evaluate(() => window.owned), undefined);
+	assert.doesNotMatch(await v.page.title(), /^owned/);
+	await v.close();
+});
+
+mocked("nothing jumps while numbers change", async (base, mock) => {
+	const v = await View.open(base);
+	mock.beat();
+	await v.state("live");
+	await v.page.locator("#slowest tr[data-flow]").first().waitFor();
+	await v.page.evaluate(() => {
+		window.shifts = [];
+		// Bars and dots move with what they show, figures grow to the left, rows change places
+		// when one is worse.
+		const mayMove = ".split *, svg *, data, tbody *, #verdict *";
+		const say = (node) => (node.nodeType === Node.TEXT_NODE ? node.parentElement : node);
+		new PerformanceObserver((list) => {
+			for (const source of list.getEntries().flatMap((e) => e.sources))
+				if (source.node && !say(source.node).matches(mayMove))
+					window.shifts.push(say(source.node).outerHTML.slice(0, 200));
+		}).observe({ type: "layout-shift", buffered: false });
+	});
+	const heights = () => v.page.evaluate(() => [...document.querySelectorAll(".panel, .facts > div, #destinations th")].map((e) => { const r = e.getBoundingClientRect(); return [r.x, r.y, r.width, r.height].map(Math.round).join(); }));
+	const before = await heights();
+	const until_tick = mock.now + 60;
+	await until("many intervals", () => mock.now > until_tick);
+	assert.deepEqual(await heights(), before);
+	assert.deepEqual(await v.page.evaluate(() => window.shifts), []);
+	await v.close();
+});
+
+mocked("destinations change places only when one has become clearly worse", async (base, mock) => {
+	let factor = 1;
+	const summary = mock.summary.bind(mock);
+	mock.summary = (history) => {
+		const s = summary(history);
+		for (const r of s.prefixes)
+			if (r.dst_prefix === "10.0.0.0/24")
+				Object.assign(r.verdict, { limit: "host", host_ns: Math.round(100000 * factor), fabric_ns: 0 });
+			else if (r.dst_prefix === "10.0.1.0/24")
+				Object.assign(r.verdict, { limit: "fabric", fabric_ns: 100500, host_ns: 0 });
+		return s;
+	};
+	const v = await View.open(base);
+	await v.state("live");
+	const order = async () => (await v.attributes("#destinations tr[data-prefix]", "data-prefix")).map((k) => k.split("|")[0]).slice(0, 2);
+	const shown = async (f) => {
+		factor = f;
+		mock.tick();
+		await until("new numbers", async () => (await v.numbers("#total-rate"))[0][0] === mock.summary().totals.rate_bps);
+	};
+	assert.deepEqual(await order(), ["10.0.1.0/24", "10.0.0.0/24"]);
+	await shown(1.05);
+	assert.deepEqual(await order(), ["10.0.1.0/24", "10.0.0.0/24"]);
+	await shown(1.5);
+	assert.deepEqual(await order(), ["10.0.0.0/24", "10.0.1.0/24"]);
+	// What one looks at stays, and so stay the charts.
+	assert.deepEqual(await v.attributes("#destinations tr.chosen", "data-prefix"), ["10.0.1.0/24|swift|eth0"]);
+	await v.close();
+});
+
+mocked("a history of an hour is drawn whole", async (base, mock) => {
+	Object.assign(mock, { step: 12, now: 3000 }); // 251 points of 300
+	const v = await View.open(base);
+	await v.page.locator("#history canvas").first().waitFor();
+	await until("a line over five sixths of the chart", async () => {
+		const share = await v.page.locator("#history canvas").first().evaluate((c) => {
+			const { data } = c.getContext("2d").getImageData(0, 0, c.width, c.height), seen = new Set();
+			for (let i = 0; i < data.length; i += 4)
+				if (Math.abs(data[i] - 0x2f) + Math.abs(data[i + 1] - 0x74) + Math.abs(data[i + 2] - 0xd0) < 40 && data[i + 3] > 200)
+					seen.add((i / 4) % c.width);
+			return seen.size / (c.width - 74); // without the axis
+		});
+		return share > 0.7 && share < 0.95;
+	});
+	await v.close();
+});
+
+mocked("what is beyond max_prefixes is one row, and asks for no prefix", async (base, mock) => {
+	const summary = mock.summary.bind(mock);
+	mock.summary = (history) => {
+		const s = summary(history);
+		s.prefixes = s.prefixes.filter((r) => r.dst_prefix === "10.0.1.0/24").map((r) => ({ ...r, dst_prefix: "other" }));
+		return s;
+	};
+	const v = await View.open(base);
+	await v.page.locator("tr[data-prefix^=other]").waitFor();
+	await v.page.locator("#clocks").waitFor();
+	assert.equal(await v.count("#slowest"), 0);
+	await v.go("#/flows");
+	await v.page.locator("#flows tr[data-flow]").first().waitFor();
+	assert.deepEqual(await v.attributes("select[name=prefix] option", "value"), [""]);
+	assert.deepEqual(mock.requests.filter((r) => r.includes("other")), []);
+	await v.close();
+});
+
+mocked("a server that wants a token gets it", async (base, mock) => {
+	mock.token = "s3cret";
+	const v = await View.open(base);
+	await v.page.locator("#banner input[name=token]").fill("s3cret");
+	await v.page.keyboard.press("Enter");
+	await until("a stream with it", () => mock.streams.size === 1);
+	mock.tick();
+	await v.state("live");
+	await v.close();
+});
+
+mocked("many destinations: the list scrolls, the page does not grow", async (base, mock) => {
+	mock.summary = ((original) => (history) => {
+		const s = original(history);
+		s.prefixes = Array.from({ length: 256 }, (_, i) => ({ ...s.prefixes[i % 5], dst_prefix: `10.${100 + (i >> 8)}.${i}.0/24` }));
+		return s;
+	})(mock.summary.bind(mock));
+	const v = await View.open(base);
+	await until("all rows", async () => (await v.count("#destinations tr[data-prefix]")) === 256);
+	assert.ok((await v.page.locator("#destinations").boundingBox()).height < 450);
+	await v.close();
+});
+
+// --- what is built into programs
+
+mocked("the embedded files are the bundle's, and a build without has none", async (base) => {
+	const program = join(out, "assets/assets");
+	const listed = execFileSync(program, { encoding: "utf8" }).trim().split("\n").map((l) => l.split("\t"));
+	assert.deepEqual(listed.map(([path]) => path), ["/index.html", "/app.js", "/app.css", "/favicon.svg"]);
+	for (const [path, type] of listed) {
+		assert.ok(execFileSync(program, [path], { maxBuffer: 1 << 26 }).equals(readFileSync(join(dist, path))), path);
+		assert.equal((await fetch(base + path)).headers.get("content-type"), type);
+	}
+	assert.equal(execFileSync(join(out, "assets/no_assets"), { encoding: "utf8" }), "");
+	assert.equal(execFileSync(join(out, "assets/no_assets"), ["--report"], { input: "{}", encoding: "utf8" }), "");
+});
+
+mocked("without npm a build stops with one line, and goes on when told to do without", async () => {
+	const configure = (...more) => {
+		const dir = mkdtempSync(join(tmpdir(), "swift-web-"));
+		const tools = join(dir, "tools");
+		mkdirSync(tools);
+		for (const tool of ["cmake", "ninja", "g++", "as", "ld"])
+			symlinkSync(execFileSync("which", [tool], { encoding: "utf8" }).trim(), join(tools, tool));
+		try {
+			const args = ["-S", here, "-B", join(dir, "build"), "-G", "Ninja", "-DCMAKE_FIND_USE_CMAKE_SYSTEM_PATH=OFF", "-DCMAKE_CXX_COMPILER=g++", ...more];
+			return spawnSync(join(tools, "cmake"), args, { env: { PATH: tools }, encoding: "utf8" });
+		} finally {
+			rmSync(dir, { recursive: true });
+		}
+	};
+	const without = configure();
+	assert.notEqual(without.status, 0);
+	assert.match(without.stderr.replace(/\s+/g, " "), /swiftd's dashboard needs node >= 18 and npm \(scripts\/setup web\); -DSWIFT_WEB=OFF builds without it/);
+	const off = configure("-DSWIFT_WEB=OFF");
+	assert.equal(off.status, 0, off.stderr);
+});
+
+// The page that `swiftctl report` writes, opened from a file.
+async function openReport(name, result) {
+	const file = join(pictures, `report-${name}.html`);
+	writeFileSync(file, execFileSync(join(out, "assets/assets"), ["--report"], { input: JSON.stringify(result), maxBuffer: 1 << 26 }));
+	return View.open(`file://${resolve(pictures)}`, `report-${name}.html`, { width: 1000 });
+}
+
+const nasty = `</script><script>window.owned=1</script><img src=x onerror="window.owned=1"><!--`;
+const run = (cc, goodput, p, more = {}) => ({ cc, n: 3, goodput_bps: goodput, rtt_ns: { avg: p[0], p50: p[0], p99: p[1], p999: p[2] }, loss_ratio: 0.001, jain: 0.98, ...more });
+
+mocked("report: an A/B test's, with confidence intervals, splits and a verdict", async () => {
+	const ci = (median, d) => ({ median, ci95: [median - d, median + d] });
+	const v = await openReport("ab", {
+		version: 1, title: "swift against cubic", kernel: "6.12", verdict: "swift: p99 RTT 14 times lower (95 % CI 12 to 16), at 1 % less goodput",
+		runs: [
+			{ ...run("swift", ci(9.4e9, 1e8), [0, 0, 0]), n: 20, rtt_ns: { p50: ci(84000, 2000), p99: ci(140000, 9000), p999: ci(190000, 30000) }, fabric_ns: ci(52000, 900), host_ns: ci(31000, 700) },
+			{ ...run("cubic", ci(9.5e9, 2e8), [0, 0, 0]), n: 20, rtt_ns: { p50: ci(1200000, 30000), p99: ci(1960000, 90000), p999: ci(2400000, 300000) }, verdict: nasty },
+		],
+	});
+	assert.match(await v.text(".verdict"), /14 times lower/);
+	assert.deepEqual(await v.numbers("tr[data-row]"), [[9.4e9, 84000, 140000, 190000, 52000, 31000, 0.001, 0.98], [9.5e9, 1200000, 1960000, 2400000, null, null, 0.001, 0.98]]);
+	assert.match(await v.text("#report"), /95 % confidence interval/);
+	assert.equal(await v.count("svg[aria-label=Goodput] .whisker"), 2);
+	assert.equal(await v.count("svg[aria-label='Round-trip times'] .whisker"), 6);
+	assert.equal(await v.count("svg[aria-label='Fabric and host delay'] rect"), 2);
+	assert.ok((await v.page.locator("#report").textContent()).includes(nasty));
+	assert.equal(await v.page.evaluate(() => window.owned), undefined);
+	assert.equal(await v.count("img"), 0);
+	await everyTextIsItsValue(v);
+	await v.picture("report-ab");
+	await v.close();
+});
+
+mocked("report: the demo's, with its spread beside, and both bottlenecks", async () => {
+	const flows = (fabric_ns, endpoint_ns) => ({ goodput_bps: 9e7, flows: [{ flow: "s1:1", fabric_ns, endpoint_ns }, { flow: nasty, fabric_ns: 2 * fabric_ns, endpoint_ns }] });
+	const v = await openReport("demo", {
+		schema: 1, kernel: nasty, splits: { fabric: flows(3e6, 2e5), host: flows(2e5, 5e6) },
+		runs: [run("swift", 95e6, [3e6, 6e6, 9e6], { spread: { goodput_bps: { min: 94e6, max: 96e6 }, rtt_p99_ns: { min: 5e6, max: 7e6 } }, parameters: { rate_bps: 1e8 } }), run(nasty, 97e6, [15e6, 19e6, 21e6])],
+	});
+	assert.deepEqual(await v.numbers("tr[data-row]"), [[95e6, 3e6, 3e6, 6e6, 9e6, 0.001, 0.98], [97e6, 15e6, 15e6, 19e6, 21e6, 0.001, 0.98]]);
+	assert.equal(await v.count("svg[aria-label=Goodput] .whisker"), 1);
+	assert.equal(await v.count("svg[aria-label=fabric] rect, svg[aria-label=host] rect"), 8);
+	assert.match(await v.text("tr[data-row=swift]"), /5.00 ms to 7.00 ms/);
+	assert.match(await v.page.locator("pre").textContent(), /"rate_bps": 100000000/);
+	assert.equal(await v.page.evaluate(() => window.owned), undefined);
+	await v.close();
+});
+
+mocked("report: the lab's, by its summary, and seeds without one", async () => {
+	const metric = (median, min, max) => ({ median, min, max });
+	const v = await openReport("lab", { version: 1, experiments: [
+		{ title: "incast", question: "how long?", runs: [run("swift", 1, [1, 1, 1])], summary: [{ cc: "swift", case: "16", seeds: 3, metrics: { goodput_bps: metric(98e9, 97e9, 99e9), "rtt_ns.p99": metric(53000, 50000, 55000), "law.fabric_ns.p50": metric(41000, 1, 2), "law.endpoint_ns.p50": metric(900, 1, 2) } }] },
+		{ title: "seeds", runs: [run("swift", 1e9, [1e4, 2e4, 3e4]), run("swift", 3e9, [1e4, 2e4, 3e4]), run("swift", 2e9, [1e4, 2e4, 3e4])] },
+		{ title: "nothing", runs: [] },
+	] });
+	assert.deepEqual(await v.page.locator("h1").allInnerTexts(), ["incast", "seeds"]);
+	assert.deepEqual(await v.numbers("tr[data-row]"), [[98e9, 53000, 41000, 900], [2e9, 1e4, 1e4, 2e4, 3e4, 0.001, 0.98]]);
+	assert.match(await v.text("tr[data-row='swift, 16']"), /97.0 Gb\/s to 99.0 Gb\/s/);
+	assert.match(await v.text("tr[data-row=swift]"), /1.00 Gb\/s to 3.00 Gb\/s/);
+	await v.close();
+	const none = await openReport("none", { runs: "7" });
+	assert.match(await none.text("#report"), /no result in it/);
+	await none.close();
+});
+
+// --- run them
+
+const chosen = given ? tests.filter((t) => t.everywhere) : tests;
+const filter = process.env.ONLY; // a part of a name, while working on one
+let number = 0, failed = 0;
+console.log("TAP version 13");
+for (const { name, run: test } of chosen.filter((t) => !filter || t.name.includes(filter))) {
+	const mock = given ? null : new Mock();
+	const base = given ?? (await mock.start());
+	const contexts = new Set(browser.contexts());
+	const began = Date.now();
+	let why = "";
+	try {
+		await test(base, mock);
+	} catch (error) {
+		why = String(error.stack ?? error);
+		for (const context of browser.contexts().filter((c) => !contexts.has(c)))
+			for (const page of context.pages())
+				await page.screenshot({ path: join(pictures, `failed-${number + 1}.png`), fullPage: true }).catch(() => {});
+	}
+	for (const context of browser.contexts())
+		await context.close();
+	await mock?.stop();
+	console.log(`${why ? "not ok" : "ok"} ${++number} - ${name}`);
+	if (process.env.TIMES)
+		console.log(`# ${Date.now() - began} ms`);
+	if (why) {
+		failed++;
+		console.log(why.split("\n").slice(0, 40).map((l) => `# ${l}`).join("\n"));
+	}
+}
+console.log(`1..${number}`);
+await browser.close();
+process.exit(failed ? 1 : 0);

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+// What to look at next, by what limits and by how well it is measured.
+import type { ComponentChildren } from "preact";
+import type { Flow, Limit } from "./api";
+
+const bare = (endpoint: string): string => endpoint.replace(/^\[(.*)\]:\d+$/, "$1").replace(/^([^:]*):\d+$/, "$1");
+
+export function nextSteps(flow: Flow, limit: Limit): ComponentChildren[] {
+	const steps: ComponentChildren[] = [];
+	const remote = bare(flow.remote);
+	if (limit === "fabric" || limit === "both" || limit === "mixed") {
+		steps.push(<>Fabric: packets wait in a queue between the NICs. <code>swiftctl probe {remote}</code> measures that path without either host.</>);
+		steps.push(<>Compare <a href="#/">the other destinations</a>: if only {flow.dst_prefix ?? "this one"} is slow, the queue is near it; if all are, it is near this host.</>);
+	}
+	if (limit === "host" || limit === "both" || limit === "mixed") {
+		steps.push(<>Host: packets wait for a CPU. On {remote}, and here: is a core full of softirq (<code>mpstat -P ALL 1</code>), does the NIC drop (<code>ethtool -S {flow.iface ?? "DEV"}</code>), do all flows land on one queue?</>);
+		steps.push(<><code>swiftctl doctor{flow.iface ? ` --iface ${flow.iface}` : ""}</code> judges this host's settings; run it on {remote} too.</>);
+	}
+	if (flow.echo_stamp === "none")
+		steps.push(<>The peer echoes no delay, so its host counts as fabric: <code>swiftctl enable --echo</code> on both ends.</>);
+	if (flow.local_stamp === "software" || flow.echo_stamp === "software")
+		steps.push(<>Stamps are software's: a host's driver and NIC count as fabric. <code>swiftctl clock</code> says whether the NIC can do better.</>);
+	if (!steps.length)
+		steps.push(<>Nothing: neither window holds it back. If it is slow all the same, look at the application.</>);
+	return steps;
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: MIT
+// The newest summary and the short history of each destination: over the stream when it
+// can be had, else by polling; it goes on trying for the stream, and says how it does.
+import { getJson, prefixKey, type DelaySeries, type Summary } from "./api";
+import { readEvents } from "./events";
+
+const max_points = 300;
+const stream_retry_s = 5;
+
+export type Mode = "connecting" | "live" | "polling" | "down";
+
+const now_s = (): number => performance.now() / 1000;
+const sleep = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
+
+export class Live {
+	summary: Summary | null = null;
+	readonly history = new Map<string, DelaySeries>();
+	mode: Mode = "connecting";
+	error = "";
+	status = 0; // HTTP's, of that error
+
+	step_s = 1; // between two points of the history
+	private fresh_at_s = now_s(); // when time_s last moved, by our clock
+	private fresh_age_s = 0; // how old the data was then
+	private readonly listeners = new Set<() => void>();
+
+	subscribe(listener: () => void): () => void {
+		this.listeners.add(listener);
+		return () => this.listeners.delete(listener);
+	}
+
+	age_s(): number {
+		return now_s() - this.fresh_at_s + this.fresh_age_s;
+	}
+
+	// As swiftd's own /healthz: late by three intervals.
+	stale(): boolean {
+		return this.summary !== null && this.age_s() > Math.max(3 * this.summary.interval_s, 3);
+	}
+
+	async run(): Promise<never> {
+		let stream_at_s = 0;
+		for (;;) {
+			const answered = await this.poll();
+			if (answered && now_s() >= stream_at_s) {
+				const began_s = now_s();
+				await this.stream();
+				// One that was good for a while is had again at once; else not too often.
+				stream_at_s = Math.max(now_s(), began_s + stream_retry_s);
+				continue;
+			}
+			await sleep(answered ? Math.max(1000, (this.summary?.interval_s ?? 1) * 1000) : 1000);
+		}
+	}
+
+	private async poll(): Promise<boolean> {
+		try {
+			const path = "/api/v1/summary";
+			let answer = await getJson<Summary>(path + (this.summary ? "" : "?history=1"));
+			// What went by unseen is still with swiftd.
+			if (this.summary && answer.body.time_s - this.summary.time_s > 2.5 * this.step_s)
+				answer = await getJson<Summary>(`${path}?history=1`);
+			if (answer.body.history)
+				this.replace(answer.body.history);
+			this.take(answer.body, answer.age_s ?? 0);
+			this.set("polling", "");
+			return true;
+		} catch (error) {
+			this.status = (error as { status?: number }).status ?? 0;
+			this.set("down", (error as Error).message);
+			return false;
+		}
+	}
+
+	// Returns when the stream ends, for whatever reason.
+	private async stream(): Promise<void> {
+		const abort = new AbortController();
+		let heard_at_s = now_s();
+		const watch = setInterval(() => {
+			if (now_s() - heard_at_s > 3 * (this.summary?.interval_s ?? 1) + 2)
+				abort.abort();
+		}, 500);
+		try {
+			await readEvents("/api/v1/stream", abort.signal, () => this.set("live", ""), (event, data) => {
+				heard_at_s = now_s();
+				if (event !== "summary")
+					return;
+				const summary = JSON.parse(data) as Summary;
+				if (summary.version !== 1)
+					abort.abort();
+				this.take(summary, 0);
+				this.set("live", "");
+			});
+		} catch {
+			// Polling goes on, and tells if that fails too.
+		} finally {
+			clearInterval(watch);
+			abort.abort();
+		}
+	}
+
+	private set(mode: Mode, error: string): void {
+		this.mode = mode;
+		this.error = error;
+		for (const listener of this.listeners)
+			listener();
+	}
+
+	private replace(history: NonNullable<Summary["history"]>): void {
+		this.step_s = history.step_s;
+		this.history.clear();
+		for (const [key, series] of Object.entries(history.prefixes))
+			this.history.set(key, series);
+	}
+
+	private take(summary: Summary, age_s: number): void {
+		if (summary.time_s !== this.summary?.time_s) {
+			this.fresh_at_s = now_s();
+			this.fresh_age_s = age_s < 2 ? 0 : age_s; // Date has whole seconds
+		}
+		this.summary = summary;
+		for (const row of summary.prefixes) {
+			const key = prefixKey(row);
+			let s = this.history.get(key);
+			if (!s)
+				this.history.set(key, (s = { time_s: [], fabric_ns: [], host_ns: [], target_ns: [], rate_bps: [] }));
+			const last = s.time_s.at(-1) ?? 0;
+			if (summary.time_s - last < 0.9 * this.step_s)
+				continue;
+			// Medians, as swiftd keeps them.
+			s.time_s.push(summary.time_s);
+			s.fabric_ns.push(row.fabric_ns?.p50 ?? null);
+			s.host_ns.push(row.host_ns?.p50 ?? null);
+			s.target_ns.push(row.target_ns?.p50 ?? null);
+			s.rate_bps.push(row.rate_bps);
+			if (s.time_s.length > max_points)
+				for (const values of Object.values(s) as unknown[][])
+					values.shift();
+		}
+		// Who has left for longer than the chart is wide is forgotten.
+		for (const [key, s] of this.history)
+			if (summary.time_s - (s.time_s.at(-1) ?? 0) > max_points * this.step_s)
+				this.history.delete(key);
+	}
+}
+
+export const live = new Live();

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: MIT
+// The first page: is it the network or the host? One row a destination, worst first, and
+// what is behind the chosen one.
+import { useEffect, useState } from "preact/hooks";
+import { getJson, prefixKey, query, type Clock, type Flow, type FlowList, type Limit, type PrefixRow, type Quantiles, type Summary } from "./api";
+import { DelayChart, RateChart } from "./chart";
+import * as f from "./format";
+import { Empty, FlowTable, HeadRow, LimitChip, noFlows, Num, Panel, SplitBar, useLive, type Column } from "./parts";
+import { flowLink, setParams, type Route } from "./route";
+
+// Worst first: what is limited before what is not, then by the delay that the limit adds.
+function added_ns({ verdict, fabric_ns, host_ns }: PrefixRow): number {
+	const fabric = verdict.fabric_ns ?? fabric_ns?.p50 ?? 0, host = verdict.host_ns ?? host_ns?.p50 ?? 0;
+	return verdict.limit === "fabric" ? fabric : verdict.limit === "host" ? host : fabric + host;
+}
+
+// As they stood BEFORE (their keys) while nobody has become clearly worse than who stands
+// above: rows that change places with every breath cannot be read.
+function worstFirst(rows: PrefixRow[], before: string[]): PrefixRow[] {
+	const rank = (r: PrefixRow): number => (r.verdict.limit === "none" ? 1 : 0);
+	const stood = before.flatMap((key) => rows.find((r) => prefixKey(r) === key) ?? []);
+	const settled = stood.length === rows.length && stood.every((r, i) => {
+		const above = stood[i - 1];
+		return !above || rank(r) > rank(above) || (rank(r) === rank(above) && added_ns(r) <= 1.15 * added_ns(above));
+	});
+	return settled ? stood : [...rows].sort((a, b) => rank(a) - rank(b) || added_ns(b) - added_ns(a) || (prefixKey(a) < prefixKey(b) ? -1 : 1));
+}
+
+// Of flows without a delay in parts nothing is known.
+const limitOf = (r: PrefixRow): Limit | null => (r.verdict.limit === "none" && !r.fabric_ns ? null : r.verdict.limit);
+
+// The row of all destinations beyond max_prefixes: no prefix to ask for.
+const other = "other";
+
+const columns: Column[] = [
+	{ key: "limit", title: "Limit", left: true, width: "4.4rem" },
+	{ key: "verdict", title: "Verdict", left: true, width: "auto" },
+	{ key: "dst", title: "Destination", left: true, width: "15rem" },
+	{ key: "bar", title: "Fabric | host", left: true, width: "7.5rem", help: "Medians, to the scale of the slowest; the tick is the target" },
+	{ key: "fabric", title: "Fabric", width: "4.9rem", help: "Median delay in the fabric" },
+	{ key: "host", title: "Host", width: "4.9rem", help: "Median delay in both hosts" },
+	{ key: "target", title: "Target", width: "4.9rem", help: "What fabric delay is steered to (median)" },
+	{ key: "p50", title: "RTT p50", width: "4.9rem" },
+	{ key: "p99", title: "RTT p99", width: "4.9rem" },
+	{ key: "flows", title: "Flows", width: "4.4rem" },
+	{ key: "rate", title: "Rate", width: "5.8rem" },
+];
+
+function Destinations(p: { rows: PrefixRow[]; chosen: PrefixRow; route: Route }) {
+	const scale_ns = Math.max(1, ...p.rows.map((r) => Math.max((r.fabric_ns?.p50 ?? 0) + (r.host_ns?.p50 ?? 0), r.target_ns?.p50 ?? 0)));
+	return (
+		<Panel title="Destinations" note="worst first; choose one to see it below" id="destinations">
+			<div class="scroll tall" tabIndex={0} role="region" aria-label="Destinations">
+				<table class="destinations">
+					<HeadRow columns={columns} />
+					<tbody>
+						{p.rows.map((r) => {
+							const key = prefixKey(r), chosen = r === p.chosen;
+							const choose = (): void => setParams(p.route, { dst: key }, true);
+							return (
+								<tr key={key} data-prefix={key} class={chosen ? "chosen" : ""} onClick={choose}>
+									<td class="left"><LimitChip limit={limitOf(r)} /></td>
+									<td class="left wrap">{r.verdict.text}</td>
+									<td class="left clip">
+										<button type="button" class="plain" aria-pressed={chosen} onClick={choose}>{r.dst_prefix}</button>{" "}
+										<span class="dim">{r.cc}, {r.iface}</span>
+									</td>
+									<td class="left"><SplitBar fabric={r.fabric_ns?.p50} host={r.host_ns?.p50} target={r.target_ns?.p50} scale_ns={scale_ns} /></td>
+									<td><Num v={r.fabric_ns?.p50} as={f.time} /></td>
+									<td><Num v={r.host_ns?.p50} as={f.time} /></td>
+									<td class="dim"><Num v={r.target_ns?.p50} as={f.time} /></td>
+									<td><Num v={r.rtt_ns?.p50} as={f.time} /></td>
+									<td><Num v={r.rtt_ns?.p99} as={f.time} /></td>
+									<td><Num v={r.flows} as={f.count} /></td>
+									<td><Num v={r.rate_bps} as={f.rate} /></td>
+								</tr>
+							);
+						})}
+					</tbody>
+				</table>
+			</div>
+		</Panel>
+	);
+}
+
+function Facts(p: { s: Summary }) {
+	const { totals, module, clocks, histograms } = p.s;
+	const fed = clocks.filter((c) => c.state === "fed").length;
+	return (
+		<dl class="facts">
+			<div><dt>TCP flows</dt><dd id="total-flows"><Num v={totals.flows} as={f.count} /></dd></div>
+			<div><dt>run swift</dt><dd id="total-swift"><Num v={totals.swift_flows} as={f.count} /></dd></div>
+			<div title="Too long a handshake RTT for a datacenter: they run Reno"><dt>guarded</dt><dd id="total-guarded"><Num v={totals.guarded_flows} as={f.count} /></dd></div>
+			<div><dt>rate</dt><dd id="total-rate"><Num v={totals.rate_bps} as={f.rate} /></dd></div>
+			<div><dt>retransmitted</dt><dd id="total-retrans"><Num v={totals.retrans_pkts} as={f.count} /> <span class="unit">pkts</span></dd></div>
+			<div title={histograms === "bpf" ? "Every window decision is counted, in BPF" : "From the flows' state once an interval: short spikes may be missed"}>
+				<dt>histograms</dt><dd class={histograms === "bpf" ? "" : "warn"}>{histograms === "bpf" ? "from BPF" : "sampled"}</dd>
+			</div>
+			<div><dt>module</dt><dd class={module.loaded ? "" : "warn"}>{module.loaded ? `loaded${module.version ? `, ${module.version}` : ""}` : "not loaded"}</dd></div>
+			<div title={clocks.length ? clocks.map((c) => `${c.dev}: ${c.state}`).join("\n") : "swiftd feeds no NIC's clock: [clocks] devices"}>
+				<dt>NIC clocks</dt><dd class={fed < clocks.length ? "warn" : ""}>{clocks.length ? `${fed} of ${clocks.length} fed` : "none"}</dd>
+			</div>
+			{totals.dropped_prefixes > 0 ? (
+				<div title="More destinations than [collect] max_prefixes: flows to the rest are in one row, other"><dt>not told apart</dt><dd class="warn"><Num v={totals.dropped_prefixes} as={f.count} /> <span class="unit">flows</span></dd></div>
+			) : null}
+		</dl>
+	);
+}
+
+function QuantileTable(p: { row: PrefixRow }) {
+	const lines: [string, Quantiles | null, string?][] = [
+		["RTT", p.row.rtt_ns],
+		["fabric", p.row.fabric_ns, "fabric"],
+		["host, both", p.row.host_ns, "host"],
+		["  receiver", p.row.remote_host_ns],
+		["  this host, in", p.row.local_host_ns],
+		["  this host, out", p.row.tx_host_ns],
+		["target", p.row.target_ns, "target"],
+	];
+	return (
+		<table class="small" id="quantiles">
+			<thead><tr><th class="left" scope="col">Delay</th>{["p50", "p90", "p99", "mean", "samples"].map((h) => <th key={h} scope="col">{h}</th>)}</tr></thead>
+			<tbody>
+				{lines.map(([name, q, mark]) => (
+					<tr key={name}>
+						<th scope="row" class={`left ${name.startsWith(" ") ? "indent" : ""}`}>{mark ? <i class="swatch" style={{ color: `var(--${mark})` }} /> : null}{name.trim()}</th>
+						{(["p50", "p90", "p99", "mean"] as const).map((k) => <td key={k}><Num v={q?.[k]} as={f.time} /></td>)}
+						<td class="dim"><Num v={q?.n} as={f.count} /></td>
+					</tr>
+				))}
+			</tbody>
+		</table>
+	);
+}
+
+function Counts(p: { row: PrefixRow }) {
+	const { limited, stamps, echo } = p.row;
+	const line = (name: string, parts: [string, number][]) => (
+		<div key={name}><dt>{name}</dt>{parts.map(([what, n]) => <dd key={what} class={n ? "" : "dim"}><Num v={n} as={f.count} /> {what}</dd>)}</div>
+	);
+	return (
+		<dl class="counts">
+			{line("Window limited by", [["fabric", limited.fabric], ["host", limited.host], ["both", limited.both]])}
+			{line("Stamps here", [["hardware", stamps.hardware], ["software", stamps.software], ["none", stamps.none]])}
+			{line("Echoed by peer", [["hardware", echo.hardware], ["software", echo.software], ["none", echo.none]])}
+		</dl>
+	);
+}
+
+// One dot a flow: how near its fabric delay is to its target, and how small its window.
+function WindowsAgainstTargets(p: { flows: Flow[] }) {
+	const w = 420, h = 208, left = 46, bottom = 30, top = 8, right = 10;
+	const dots = p.flows.flatMap((x) => {
+		const windows = [x.fcwnd_pkts, x.ecwnd_pkts].filter((v) => v !== null);
+		return x.target_ns && x.fabric_ns !== null && windows.length
+			? [{ x, ratio: x.fabric_ns / x.target_ns, window: Math.max(1e-3, Math.min(...windows)) }] : [];
+	});
+	const most = Math.max(2, Math.ceil(Math.max(0, ...dots.map((d) => d.ratio))));
+	const low = Math.floor(Math.log10(Math.min(1, ...dots.map((d) => d.window))));
+	const high = Math.max(low + 2, Math.ceil(Math.log10(Math.max(10, ...dots.map((d) => d.window)))));
+	const px = (ratio: number): number => left + ((w - left - right) * ratio) / most;
+	const py = (window: number): number => top + ((h - top - bottom) * (high - Math.log10(window))) / (high - low);
+	const every = Math.ceil(most / 6);
+	return (
+		<svg class="scatter" viewBox={`0 0 ${w} ${h}`} role="img" aria-label={`Windows against targets of ${f.plural(dots.length, "flow")}`}>
+			{Array.from({ length: high - low + 1 }, (_, i) => low + i).map((e) => (
+				<g key={e}><line class="grid" x1={left} x2={w - right} y1={py(10 ** e)} y2={py(10 ** e)} /><text x={left - 6} y={py(10 ** e) + 4} class="end">{+(10 ** e).toPrecision(1)}</text></g>
+			))}
+			{Array.from({ length: Math.floor(most / every) + 1 }, (_, i) => i * every).map((r) => (
+				<g key={r}><line class="grid" x1={px(r)} x2={px(r)} y1={top} y2={h - bottom} /><text x={px(r)} y={h - bottom + 14} class="middle">{r}</text></g>
+			))}
+			<line class="one" x1={px(1)} x2={px(1)} y1={top} y2={h - bottom} />
+			<text x={(left + w - right) / 2} y={h - 3} class="middle">fabric delay / target</text>
+			<text transform={`translate(11 ${(top + h - bottom) / 2}) rotate(-90)`} class="middle">window, packets</text>
+			{dots.map(({ x, ratio, window }) => (
+				<a key={x.id} href={flowLink(x.id)} tabIndex={-1}>
+					<circle class={`dot ${x.limit ?? "none"}`} cx={px(ratio)} cy={py(window)} r="3.5">
+						<title>{`${x.remote}\nfabric ${f.time(x.fabric_ns)} of target ${f.time(x.target_ns)}\nfcwnd ${f.packets(x.fcwnd_pkts)}, ecwnd ${f.packets(x.ecwnd_pkts)} packets`}</title>
+					</circle>
+				</a>
+			))}
+		</svg>
+	);
+}
+
+function Clocks(p: { clocks: Clock[] }) {
+	return (
+		<Panel title="NIC clocks" id="clocks" note="what turns hardware stamps into this host's time">
+			{p.clocks.length ? (
+				<div class="scroll">
+					<table class="small">
+						<thead><tr><th class="left" scope="col">NIC</th><th class="left" scope="col">State</th><th scope="col" title="NIC minus this host">Offset</th><th scope="col" title="Above 0: the NIC's is the faster">Drift</th><th scope="col">Error</th><th scope="col" title="Of the newest line from its clock to the host's">Age</th></tr></thead>
+						<tbody>
+							{p.clocks.map((c) => (
+								<tr key={c.dev} data-clock={c.dev}>
+									<td class="left">{c.dev}</td><td class={`left ${c.state === "fed" ? "" : "warn"}`}>{c.state}</td>
+									<td><Num v={c.offset_ns} as={f.time} /></td><td><Num v={c.drift_ppb} as={f.ppm} /></td>
+									<td><Num v={c.error_ns} as={f.time} /></td><td><Num v={c.age_s} as={f.span} /></td>
+								</tr>
+							))}
+						</tbody>
+					</table>
+				</div>
+			) : (
+				<Empty title="swiftd feeds no NIC's clock.">Hardware stamps then need <code>swiftctl clock run</code>, or the NICs' names in <code>[clocks] devices</code> of swiftd's configuration.</Empty>
+			)}
+		</Panel>
+	);
+}
+
+// The flows of a destination, asked for with each summary; never two questions at a time.
+function useFlowsOf(row: PrefixRow | undefined, time_s: number): FlowList | null {
+	const [list, set] = useState<{ key: string; list: FlowList } | null>(null);
+	const key = row ? prefixKey(row) : "";
+	const [busy] = useState({ now: false });
+	useEffect(() => {
+		if (!row || row.dst_prefix === other || busy.now)
+			return;
+		busy.now = true;
+		getJson<FlowList>(`/api/v1/flows?${query({ sort: "rtt", order: "desc", limit: 200, prefix: row.dst_prefix, cc: row.cc })}`)
+			.then(({ body }) => set({ key, list: body }), () => {}) // the banner tells
+			.finally(() => (busy.now = false));
+	}, [key, time_s]);
+	return list && list.key === key ? list.list : null;
+}
+
+export function Overview(p: { route: Route }) {
+	const { summary: s, history, step_s } = useLive();
+	const [kept] = useState({ order: [] as string[], chosen: "" });
+	const rows = s ? worstFirst(s.prefixes, kept.order) : [];
+	kept.order = rows.map(prefixKey);
+	// The worst, when the page is first seen; who reads on is not taken elsewhere.
+	const wanted = p.route.params.get("dst") ?? kept.chosen;
+	const chosen = rows.find((r) => prefixKey(r) === wanted) ?? rows[0];
+	kept.chosen = chosen ? prefixKey(chosen) : "";
+	const flows = useFlowsOf(chosen, s?.time_s ?? 0);
+	if (!s)
+		return null;
+	const series = chosen && history.get(prefixKey(chosen));
+	const bound = rows.filter((r) => r.verdict.limit !== "none").length;
+	return (
+		<>
+			<div class="headline">
+				{rows[0] ? (
+					<>
+						<h1 id="verdict"><LimitChip limit={limitOf(rows[0])} /> {rows[0].verdict.text}</h1>
+						<p class="dim">{bound ? `${bound} of ${f.plural(rows.length, "destination")} limited; this is the worst` : `none of ${f.plural(rows.length, "destination")} is limited`}</p>
+					</>
+				) : <h1 id="verdict">Nothing to judge yet</h1>}
+			</div>
+			<Facts s={s} />
+			{!chosen ? <Panel title="Destinations">{noFlows}</Panel> : (
+				<>
+					<Destinations rows={rows} chosen={chosen} route={p.route} />
+					<div class="columns">
+						<Panel title={`To ${chosen.dst_prefix}`} note={`${chosen.cc} by ${chosen.iface}: median delay of its flows`} id="history">
+							{series ? (
+								<div key={prefixKey(chosen)}>
+									<DelayChart series={series} step_s={step_s} height={360} />
+									<RateChart series={series} step_s={step_s} height={140} />
+								</div>
+							) : null}
+						</Panel>
+						<div class="stack">
+							<Panel title="Where the delay is" id="where"><div class="scroll"><QuantileTable row={chosen} /></div><Counts row={chosen} /></Panel>
+							<Panel title="Windows against targets" note="a dot a flow, by its limit" id="windows"><WindowsAgainstTargets flows={flows?.flows ?? []} /></Panel>
+						</div>
+					</div>
+					{chosen.dst_prefix === other ? null : <Panel title="Its slowest flows" id="slowest" note={<a href={`#/flows?${query({ prefix: chosen.dst_prefix, cc: chosen.cc, sort: "rtt" })}`}>all {f.count(flows?.matched ?? chosen.flows)}, and filters</a>}>
+						<FlowTable flows={flows?.flows.slice(0, 8) ?? []} caption="Slowest flows" />
+					</Panel>}
+				</>
+			)}
+			<Clocks clocks={s.clocks} />
+		</>
+	);
+}
