@@ -5,6 +5,7 @@
  * module gcn.
  */
 #include "kernel.h"
+#include "telemetry_hook.h"
 #include "core/gcn.h"
 
 char _license[] SEC("license") = "GPL";
@@ -63,6 +64,29 @@ static __always_inline bool gcn_is_cwnd_limited(struct tcp_sock *tp)
 	return tp->snd_cwnd < tp->snd_ssthresh && tp->snd_cwnd < 2 * tp->max_packets_out;
 }
 
+/* Its law takes no RTT: the kernel's latest. */
+static __always_inline void gcn_show(const struct sock *sk, const struct gcn_sample *in,
+				     u32 before_q16)
+{
+	const struct gcn_state *law = &gcn_sk(sk)->law;
+	const struct tcp_sock *tp = tcp_sk(sk);
+	u32 rtt_ns = swift_saturate_u32((u64)tp->rack.rtt_us * NSEC_PER_USEC);
+	struct telemetry_event e = {
+		.sk = (u64)sk,
+		.has = 1 << TELEMETRY_WINDOW | (rtt_ns ? 1 << TELEMETRY_RTT : 0),
+		.sample = {
+			.now_ns = tp->tcp_clock_cache,
+			.rtt_ns = rtt_ns,
+			.fcwnd_q16 = law->cwnd_q16,
+			.ecwnd_q16 = law->cwnd_q16,
+			.acked_pkts = in->acked_pkts,
+			.decision = telemetry_decision(before_q16, law->cwnd_q16),
+		},
+	};
+
+	swift_decided(&e);
+}
+
 /* An ACK says with one bit whether all that it covers was marked: TCP counts both. */
 SEC("struct_ops/gcn_cong_control")
 void BPF_PROG(gcn_cong_control, struct sock *sk)
@@ -72,6 +96,7 @@ void BPF_PROG(gcn_cong_control, struct sock *sk)
 	struct gcn_sock *gs = gcn_sk(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct gcn_sample in;
+	u32 before_q16;
 
 	if (!p || !gs->law.cwnd_q16)
 		return;
@@ -83,8 +108,11 @@ void BPF_PROG(gcn_cong_control, struct sock *sk)
 			  BPF_CORE_READ_BITFIELD(icsk, icsk_ca_state) != TCP_CA_RECOVERY;
 	gs->delivered = tp->delivered;
 	gs->delivered_ce = tp->delivered_ce;
+	before_q16 = gs->law.cwnd_q16;
 	gcn_on_ack(&gs->law, p, &in);
 	gcn_apply(sk);
+	if (telemetry_is_on())
+		gcn_show(sk, &in, before_q16);
 }
 
 /* TCP asks at the start of each loss episode: where an undo will want to return to. */

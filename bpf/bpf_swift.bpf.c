@@ -22,6 +22,7 @@
  *    kernel sets then, until the first ACK of data.
  */
 #include "swift_flow.h"
+#include "telemetry_hook.h"
 
 /*
  * ACKs in a row without an echo after which the remote part counts as fabric again: the
@@ -238,6 +239,69 @@ __noinline int swift_decide(struct swift_state *s, const struct swift_params *p,
 	return 0;
 }
 
+/* Whose decision, and by which parameter that the rest does not tell. */
+struct swift_who {
+	u64 sk;
+	u32 endpoint_target_ns;
+	u32 pad;
+};
+
+/* As the module's tracepoint, for the telemetry program. Global like swift_decide(). */
+__noinline int swift_show(const struct swift_who *who, const struct swift_state *law,
+			  const struct swift_sample *in, const struct swift_verdict *out,
+			  const struct bpf_swift_flow *f)
+{
+	struct telemetry_event e;
+	bool fabric, endpoint;
+
+	if (!telemetry_is_on())
+		return 0;
+	if (!who || !law || !in || !out || !in->rtt_ns)
+		return 0;
+	fabric = out->fabric_action == SWIFT_DECREASE;
+	endpoint = out->endpoint_action == SWIFT_DECREASE;
+	e = (struct telemetry_event){
+		.sk = who->sk,
+		.has = 1 << TELEMETRY_FABRIC | 1 << TELEMETRY_RTT | 1 << TELEMETRY_TARGET |
+		       1 << TELEMETRY_WINDOW,
+		.sample = {
+			.now_ns = in->now_ns,
+			.rtt_ns = in->rtt_ns,
+			.fabric_ns = out->fabric_ns,
+			.remote_ns = in->remote_ns,
+			.local_ns = in->local_ns,
+			.endpoint_ns = law->endpoint_ns,
+			.fabric_target_ns = out->fabric_target_ns,
+			.endpoint_target_ns = who->endpoint_target_ns,
+			.fcwnd_q16 = law->fabric.cwnd_q16,
+			.ecwnd_q16 = law->endpoint.cwnd_q16,
+			.acked_pkts = in->acked_pkts,
+			.hops = in->hops,
+		},
+	};
+	if (f && f->has_local) {
+		e.sample.local_source = f->local_source;
+		e.has |= 1 << TELEMETRY_LOCAL;
+	}
+	if (f && f->has_echo) {
+		e.sample.remote_source = f->remote_source;
+		e.has |= 1 << TELEMETRY_REMOTE;
+	}
+	if (law->endpoint_ns || e.sample.local_source || e.sample.remote_source)
+		e.has |= 1 << TELEMETRY_ENDPOINT;
+	if (fabric && endpoint)
+		e.sample.decision = TCP_SWIFT_DECREASE_BOTH;
+	else if (fabric)
+		e.sample.decision = TCP_SWIFT_DECREASE_FABRIC;
+	else if (endpoint)
+		e.sample.decision = TCP_SWIFT_DECREASE_ENDPOINT;
+	else if (out->fabric_action == SWIFT_INCREASE || out->endpoint_action == SWIFT_INCREASE)
+		e.sample.decision = TCP_SWIFT_INCREASE;
+	else
+		e.sample.decision = TCP_SWIFT_HOLD;
+	return swift_decided(&e);
+}
+
 SEC("struct_ops/swift_cong_control")
 void BPF_PROG(swift_cong_control, struct sock *sk)
 {
@@ -250,6 +314,7 @@ void BPF_PROG(swift_cong_control, struct sock *sk)
 	struct swift_verdict out = {};
 	struct swift_sample in = {};
 	struct swift_state state;
+	struct swift_who who = {};
 	struct bpf_swift_flow *f;
 
 	/* The ACK of a SYN comes before init(), or before the window that TCP sets. */
@@ -269,6 +334,9 @@ void BPF_PROG(swift_cong_control, struct sock *sk)
 	swift_decide(&state, law, &in, &out,
 		     rs->losses > 0 ? swift_max_u32(tcp_srtt_ns(tp), 1) : 0);
 	ss->law = state;
+	who.sk = (u64)sk;
+	who.endpoint_target_ns = law->endpoint_target_ns;
+	swift_show(&who, &state, &in, &out, f);
 	if (f) {
 		if (in.rtt_ns)
 			swift_tell(f, &state, &in, &out);
@@ -377,7 +445,7 @@ void BPF_PROG(swift_in_ack_event, struct sock *sk)
 }
 #endif
 
-/* --- Coming and going -------------------------------------------------------------------------- */
+/* --- Coming and going ------------------------------------------------------------------------- */
 
 /* As swift_init_cwnd_pkts() of cong.c. */
 static __always_inline u32 swift_init_cwnd_pkts(const struct sock *sk)

@@ -5,6 +5,7 @@
  * limit a socket's bursts to seg_bytes: they are what TCP makes of the pacing rate.
  */
 #include "kernel.h"
+#include "telemetry_hook.h"
 #include "core/timely.h"
 
 char _license[] SEC("license") = "GPL";
@@ -65,6 +66,25 @@ static __always_inline u64 timely_app_Bps(const struct tcp_sock *tp, const struc
 	return SWIFT_DIV_U64((u64)(u32)delivered * tp->mss_cache * USEC_PER_SEC, (u64)interval_us);
 }
 
+/*
+ * For the telemetry program; @e: sk, times and acked_pkts. The rate as a window is what is
+ * in flight at that rate for one RTT. Global: the verifier looks at it once.
+ */
+__noinline int timely_show(struct telemetry_event *e, u64 rate_before_Bps, u64 rate_Bps,
+			   u32 srtt_us, u32 mss)
+{
+	u64 window_bytes = SWIFT_DIV_U64(rate_Bps * srtt_us, USEC_PER_SEC);
+
+	if (!e || !e->sample.rtt_ns)
+		return 0;
+	e->has = 1 << TELEMETRY_RTT | 1 << TELEMETRY_WINDOW;
+	e->sample.fcwnd_q16 = swift_saturate_u32(SWIFT_DIV_U64(window_bytes << SWIFT_Q16_SHIFT,
+							       swift_max_u32(mss, 1)));
+	e->sample.ecwnd_q16 = e->sample.fcwnd_q16;
+	e->sample.decision = telemetry_decision(rate_before_Bps, rate_Bps);
+	return swift_decided(e);
+}
+
 SEC("struct_ops/timely_cong_control")
 void BPF_PROG(timely_cong_control, struct sock *sk)
 {
@@ -73,15 +93,25 @@ void BPF_PROG(timely_cong_control, struct sock *sk)
 	struct timely_state *law = timely_sk(sk);
 	const struct tcp_sock *tp = tcp_sk(sk);
 	struct timely_sample in;
+	u64 before_Bps;
 
 	if (!p || !law->rate_Bps)
 		return;
+	before_Bps = law->rate_Bps;
 	in.now_ns = tp->tcp_clock_cache;
 	in.app_Bps = timely_app_Bps(tp, rs);
 	in.rtt_ns = timely_rtt_ns(tp, rs);
 	in.acked_bytes = rs->acked_sacked * tp->mss_cache;
 	timely_on_ack(law, p, &in);
 	timely_apply(sk, p);
+	if (telemetry_is_on()) {
+		struct telemetry_event e = { .sk = (u64)sk };
+
+		e.sample.now_ns = in.now_ns;
+		e.sample.rtt_ns = in.rtt_ns;
+		e.sample.acked_pkts = rs->acked_sacked;
+		timely_show(&e, before_Bps, law->rate_Bps, tcp_srtt_us(tp), tp->mss_cache);
+	}
 }
 
 /* Recovery is entered once for each loss episode, Loss with every timeout. */

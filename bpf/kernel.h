@@ -17,6 +17,8 @@
 
 #define AF_INET6 10
 #define ETH_P_IPV6 0x86dd
+#define IPPROTO_TCP 6
+#define SKB_CLOCK_MONOTONIC 1
 #define NSEC_PER_USEC 1000U
 #define USEC_PER_SEC 1000000U
 
@@ -54,7 +56,12 @@ struct netns_ipv4 {
 	u8 sysctl_tcp_slow_start_after_idle;
 };
 
+struct ns_common {
+	unsigned int inum;
+};
+
 struct net {
+	struct ns_common ns;
 	struct netns_ipv4 ipv4;
 };
 
@@ -68,16 +75,28 @@ struct in6_addr {
 	} in6_u;
 };
 
+typedef struct {
+	s64 counter;
+} atomic64_t;
+
 struct sock_common {
 	u32 skc_daddr;
+	u32 skc_rcv_saddr;
+	u16 skc_dport; /* network order */
+	u16 skc_num; /* host order */
 	unsigned short skc_family;
 	volatile unsigned char skc_state;
 	possible_net_t skc_net;
 	struct in6_addr skc_v6_daddr;
+	struct in6_addr skc_v6_rcv_saddr;
+	atomic64_t skc_cookie;
 };
+
+struct sock;
 
 struct sk_buff {
 	struct sk_buff *next;
+	struct sock *sk;
 	u64 tstamp;
 	unsigned int len;
 	u16 protocol;
@@ -105,6 +124,7 @@ struct sock {
 	struct dst_entry *sk_dst_cache;
 	unsigned long sk_pacing_rate;
 	unsigned long sk_max_pacing_rate;
+	u16 sk_protocol;
 	u32 sk_pacing_status;
 };
 
@@ -156,6 +176,7 @@ struct tcp_sock {
 	u32 sacked_out;
 	u32 lost_out;
 	u32 retrans_out;
+	u32 lost;
 	u32 delivered;
 	u32 delivered_ce;
 	u32 undo_marker;
@@ -241,9 +262,14 @@ static __always_inline u32 tcp_min_rtt(const struct tcp_sock *tp)
 	return tp->rtt_min.s[0].v;
 }
 
+static __always_inline u32 tcp_srtt_us(const struct tcp_sock *tp)
+{
+	return tp->srtt_us >> 3;
+}
+
 static __always_inline u32 tcp_srtt_ns(const struct tcp_sock *tp)
 {
-	return swift_saturate_u32((u64)(tp->srtt_us >> 3) * NSEC_PER_USEC);
+	return swift_saturate_u32((u64)tcp_srtt_us(tp) * NSEC_PER_USEC);
 }
 
 static __always_inline void tcp_snd_cwnd_set(struct tcp_sock *tp, u32 pkts)

@@ -78,14 +78,16 @@ static __always_inline enum swift_opt_kind swift_echo_load(struct bpf_sock_ops *
 	return SWIFT_OPT_NONE;
 }
 
-/* An ACK of data, and nothing else, whose arrival is known. */
-static __always_inline struct bpf_swift_flow *swift_echo_due(struct bpf_sock_ops *ops)
+/* An ACK of data, and nothing else, whose arrival is known: @remote_ns ago. */
+static __always_inline struct bpf_swift_flow *swift_echo_due(struct bpf_sock_ops *ops,
+							     u32 *remote_ns)
 {
 	struct bpf_swift_flow *f = swift_echo_flow(ops, 0);
 
 	if (!f || !f->echo_on || !f->has_t2)
 		return 0;
-	if ((u32)bpf_ktime_get_ns() - f->t2_ns > SWIFT_ECHO_MAX_NS)
+	*remote_ns = (u32)bpf_ktime_get_ns() - f->t2_ns;
+	if (*remote_ns > SWIFT_ECHO_MAX_NS)
 		f->has_t2 = 0;
 	return f->has_t2 ? f : 0;
 }
@@ -94,7 +96,7 @@ static __always_inline void swift_echo_reserve(struct bpf_sock_ops *ops)
 {
 	u32 flags = ops->skb_tcp_flags;
 	struct swift_opt unused;
-	struct bpf_swift_flow *f;
+	u32 remote_ns;
 
 	if (ops->args[0] == BPF_WRITE_HDR_TCP_CURRENT_MSS ||
 	    ops->args[0] == BPF_WRITE_HDR_TCP_SYNACK_COOKIE)
@@ -112,8 +114,7 @@ static __always_inline void swift_echo_reserve(struct bpf_sock_ops *ops)
 	}
 	if (ops->skb_len || flags & (TCPHDR_FIN | TCPHDR_RST))
 		return;
-	f = swift_echo_due(ops);
-	if (f)
+	if (swift_echo_due(ops, &remote_ns))
 		bpf_reserve_hdr_opt(ops, SWIFT_OPT_ECHO_LEN, 0);
 }
 
@@ -128,10 +129,9 @@ static __always_inline void swift_echo_write(struct bpf_sock_ops *ops)
 		bpf_store_hdr_opt(ops, option, SWIFT_OPT_OFFER_LEN, 0);
 		return;
 	}
-	f = swift_echo_due(ops);
+	f = swift_echo_due(ops, &echo.remote_ns); /* t4 - t2 */
 	if (!f)
 		return;
-	echo.remote_ns = (u32)bpf_ktime_get_ns() - f->t2_ns; /* t4 - t2 */
 	echo.hops = f->rx_hops;
 	echo.hw = f->t2_source == TCP_SWIFT_SOURCE_HARDWARE;
 	f->has_t2 = 0; /* a later ACK, a window update say, answers no data */

@@ -4,6 +4,9 @@
 guest whose clock counts instructions (scripts/vm --icount), and leaves its figures in
 $VM_OUT/guest.json. How they are printed is run's business; what they mean is below.
 
+Without --icount, times are times and "instructions" below are nanoseconds: of the emulator,
+or of this machine under VM_ACCEL=kvm. Then only --beside-bpf is of use.
+
     h1 (sender) ---- r1 (router: 300 Mbit/s, 0.5 ms, ECN marks) ---- h2 (receiver)
 
 The clock stands for instructions: 1 ns is one instruction, and idle time, which the
@@ -18,6 +21,14 @@ inside: function_graph on the operations that TCP calls in the congestion contro
 nothing else (so that what they call pays no tracer), in a transfer of its own. The
 tracer's own share of a duration is measured on null_lseek (two stores), and taken off.
 Both ends run the congestion control, and calls at either end count.
+
+beside BPF: the module's functions, as above, and the programs of bpf_swift by the kernel's
+own account (bpf_stats_enabled), hook by hook. Both are means: of a program no more is known,
+and what interrupts add is in proportion to the time spent. Taken off: the tracer's share
+of the former, and of the latter the account's, measured on a program that does nothing.
+TCP reaches struct_ops programs by a trampoline: a row of its own, by what a call of that
+program costs without the account. How netfilter, tracepoints and cgroups get to either's
+hooks is in the stack's figure only. Of some transfers in turns, the least disturbed one.
 """
 import argparse
 import ctypes
@@ -52,6 +63,7 @@ OPERATIONS = {
 # What Swift does for an ACK elsewhere: the echo on packets out and in. (Its tracepoint
 # probe is left out: the tracer cannot be relied on to hook what a tracepoint calls.)
 HOOKS = ("swift_hook_in", "swift_hook_out")
+PROBES = ("swift_probe", "swift_probe_old")
 libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -193,8 +205,11 @@ def traced(functions, action):
 
 def seek():
     with open("/dev/null", "rb", buffering=0) as file:
+        number, lseek = file.fileno(), os.lseek
+        start = time.monotonic_ns()
         for _ in range(3000):
-            os.lseek(file.fileno(), 0, 0)
+            lseek(number, 0, 0)
+        return (time.monotonic_ns() - start) / 3000
 
 
 def summary(values):
@@ -225,10 +240,125 @@ def inside(cc, size, tracer):
     return {"main": OPERATIONS[cc][0], "median": median, "mean": mean, "hooks": hooks, "operations": parts, "transfer": result}
 
 
+class Loader:
+    """The tests' loader of BPF programs, which lie in a cgroup that this program joins."""
+    CGROUP = "/sys/fs/cgroup/bench"
+
+    def __init__(self, loader, obj, *settings):
+        os.makedirs(self.CGROUP, exist_ok=True)
+        with open(self.CGROUP + "/cgroup.procs", "w") as file:
+            file.write(str(os.getpid()))
+        self.process = subprocess.Popen((loader, "-c", self.CGROUP, obj) + settings, text=True,
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.answer("ready")
+
+    def answer(self, last):
+        lines = []
+        for line in self.process.stdout:
+            if line.strip() == last:
+                return lines
+            lines.append(line.split())
+            if line.startswith("error"):
+                break
+        sys.exit(f"bench: loader: {lines}")
+
+    def costs(self):
+        """By program: its type, calls, and what they took."""
+        self.process.stdin.write("costs\n")
+        self.process.stdin.flush()
+        return {words[1]: (words[2], int(words[3]), int(words[4])) for words in self.answer("done") if words[0] == "cost"}
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def bpf_stats(on):
+    with open("/proc/sys/kernel/bpf_stats_enabled", "w") as file:
+        file.write(str(int(on)))
+
+
+def empty_program(loader, obj):
+    """What the account of a program shows if it does nothing, and what a call of it costs."""
+    seek()
+    bare = min(seek() for _ in range(5))
+    nothing = Loader(loader, obj)
+    call = min(seek() for _ in range(5)) - bare
+    bpf_stats(True)
+    account = []
+    for _ in range(5):
+        before = nothing.costs()["nothing"]
+        seek()
+        after = nothing.costs()["nothing"]
+        account.append((after[2] - before[2]) / (after[1] - before[1]))
+    bpf_stats(False)
+    nothing.close()
+    return {"account": min(account), "call": call}
+
+
+def hook_rows(calls, result):
+    """calls: (number, sum) by name; what an ACK costs by hook, and in all."""
+    rows = {name: {"calls": n / result["acks"], "each": total / n, "per_ack": total / result["acks"]}
+            for name, (n, total) in calls.items() if n}
+    return {"hooks": rows, "per_ack": sum(row["per_ack"] for row in rows.values()), "transfer": result}
+
+
+def module_hooks(size, tracer):
+    durations, result = traced(OPERATIONS["swift"] + HOOKS + PROBES, lambda: transfer("swift", size))
+    return hook_rows({name: (len(values), sum(values) - len(values) * tracer)
+                      for name, values in durations.items()}, result)
+
+
+def program_hooks(programs, size, empty):
+    before = programs.costs()
+    bpf_stats(True)
+    result = transfer("bpf_swift", size)
+    bpf_stats(False)
+    calls, trampolines = {}, 0
+    for name, (kind, n, total) in programs.costs().items():
+        n, total = n - before[name][1], total - before[name][2]
+        calls[name] = (n, total - n * empty["account"])
+        trampolines += n if kind == "struct_ops" else 0
+    return hook_rows(calls | {"trampolines": (trampolines, trampolines * empty["call"])}, result)
+
+
+def beside_bpf(args, size, set_swift):
+    tracer = summary(traced(("null_lseek",), seek)[0]["null_lseek"])["median"]
+    empty = empty_program(args.loader, args.nothing)
+    # With time to spare: where the one CPU is busy throughout, packets meet in other batches.
+    run("tc", "-n", "r1", "class", "change", "dev", "h2", "parent", "1:", "classid", "1:1", "htb", "rate", "100mbit",
+        "quantum", "1514")
+    for netns in ("h1", "h2"):  # as the module does by itself
+        for route in at(netns, "ip", "route", "show").splitlines():
+            run("ip", "-n", netns, "route", "change", *route.split(), "quickack", "1")
+    stacks, hooks = {"swift": [], "bpf_swift": []}, {"swift": [], "bpf_swift": []}
+    for _ in range(args.repeats):
+        run("insmod", args.module)
+        set_swift(*SWIFT, "echo=1")
+        stacks["swift"].append(transfer("swift", size))
+        hooks["swift"].append(module_hooks(size, tracer))
+        run("rmmod", "tcp_swift")
+        programs = Loader(args.loader, args.bpf, "target_policy=0", *SWIFT[1:])
+        stacks["bpf_swift"].append(transfer("bpf_swift", size))
+        hooks["bpf_swift"].append(program_hooks(programs, size, empty))
+        programs.close()
+    result = {cc: min(each, key=lambda r: r["per_ack"]) | {"stack": digest(stacks[cc]), "runs": [r["per_ack"] for r in each]}
+              for cc, each in hooks.items()}
+    programs = {name: row for name, row in result["bpf_swift"]["hooks"].items() if name != "trampolines"}
+    everywhere = sum(row["per_ack"] + row["calls"] * empty["call"] for row in programs.values())
+    return result | {"empty": empty, "tracer": tracer, "ratio_trampolines_everywhere": everywhere / result["swift"]["per_ack"],
+                     "ratio": result["bpf_swift"]["per_ack"] / result["swift"]["per_ack"],
+                     "stack_ratio": result["bpf_swift"]["stack"]["per_ack"]["median"] / result["swift"]["stack"]["per_ack"]["median"]}
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--module", required=True)
     parser.add_argument("--wire", required=True)
+    parser.add_argument("--bpf", required=True, help="bpf_swift.bpf.o")
+    parser.add_argument("--nothing", required=True, help="nothing.bpf.o")
+    parser.add_argument("--loader", required=True)
+    parser.add_argument("--beside-bpf", metavar="NAME", help="nothing but this, into NAME.json")
     parser.add_argument("--megabytes", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--repeats", type=int, default=3)
@@ -247,6 +377,14 @@ def main():
     def set_swift(*settings):
         for netns in ("h1", "h2"):
             at(netns, "sysctl", "-qw", *("net.ipv4.tcp_swift." + setting for setting in settings))
+
+    def save(name, figures):
+        with open(f"{os.environ['VM_OUT']}/{name}.json", "w") as file:
+            json.dump(figures, file)
+
+    if args.beside_bpf:
+        save(args.beside_bpf, beside_bpf(args, size, set_swift))
+        return
 
     # A small window keeps the queue short, so nothing is lost and the packets are alike.
     # In turns, so that what drifts drifts for all.
@@ -277,9 +415,8 @@ def main():
         ccs[cc] = {"stack": stack(cc, size, repeats), "inside": inside(cc, size, tracer["median"])}
     say(f"all measured, {time.monotonic() - began:.1f} s of the guest's clock")
 
-    with open(os.environ["VM_OUT"] + "/guest.json", "w") as file:
-        json.dump({"kernel": os.uname().release, "megabytes": args.megabytes, "tracer": tracer,
-                   "congestion_controls": ccs, "bystander": {state: digest(runs) for state, runs in others.items()}}, file)
+    save("guest", {"kernel": os.uname().release, "megabytes": args.megabytes, "tracer": tracer,
+                   "congestion_controls": ccs, "bystander": {state: digest(runs) for state, runs in others.items()}})
 
 
 main()

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * What the law costs, in ns on this machine: an ACK in each mix, the parts of it
- * that a reader would suspect, the option, and what follows an ACK on the
- * sending side. tests/bench/instructions counts instructions instead.
+ * that a reader would suspect, the option, a NIC's stamp, and what follows an ACK on
+ * the sending side. tests/bench/instructions counts instructions instead.
  */
 #include <benchmark/benchmark.h>
 
@@ -11,6 +11,7 @@
 
 #include "mixes.hpp"
 #include "option.h"
+#include "stamps.hpp"
 
 namespace {
 
@@ -92,6 +93,20 @@ void option_put(benchmark::State &state)
 	}
 }
 BENCHMARK(option_put);
+
+/* A packet's stamp by the line of its NIC's clock, as on each packet that a NIC stamped. */
+void clock_age(benchmark::State &state)
+{
+	Stamps stamps;
+
+	for (auto _ : state) {
+		benchmark::DoNotOptimize(stamps);
+		benchmark::DoNotOptimize(stamps.age_ns());
+	}
+	if (!stamps.good())
+		state.SkipWithError("a stamp was refused");
+}
+BENCHMARK(clock_age);
 
 /* What the stack is told after an ACK: packets in flight, and a rate. */
 void snd_cwnd_and_rate(benchmark::State &state)

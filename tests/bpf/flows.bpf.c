@@ -21,6 +21,7 @@ struct bpf_iter__bpf_sk_storage_map {
 	struct bpf_iter_meta *meta;
 	void *value;
 };
+
 #pragma clang attribute pop
 
 SEC("iter/bpf_sk_storage_map")

@@ -103,13 +103,18 @@ bpf_test_load() {
 }
 
 bpf_test_equality() { # STEPS
-	local name
-	"$bpf_tools/equality" "$bpf_tools/law_step.bpf.o" 7 "$1" >"$work/equality"
+	local name trace traces=("$top"/tests/unit/golden/*.txt)
+	"$bpf_tools/equality" "$bpf_tools/law_step.bpf.o" 7 "$1" "${traces[@]}" >"$work/equality"
 	for name in swift timely gcn; do
-		ok "bpf: $name: $1 random steps end in the same bits as in C++" eval "cat '$work/equality'; grep -q '^ok $name:' '$work/equality'"
+		ok "bpf: $name: $1 random steps end in the same bits in C++, the kernel's build and BPF" eval "cat '$work/equality'; grep -q '^ok $name:' '$work/equality'"
 	done
-	"$bpf_tools/equality" "$bpf_tools/law_step_wrong.bpf.o" 7 "$1" >"$work/equality"
+	for trace in "${traces[@]}"; do
+		name=$(basename "$trace" .txt)
+		ok "bpf: trace $name: so it does, and the oracle agrees" eval "cat '$work/equality'; grep -q '^ok golden $name:' '$work/equality'"
+	done
+	"$bpf_tools/equality" "$bpf_tools/law_step_wrong.bpf.o" 7 "$1" "${traces[@]}" >"$work/equality"
 	ok 'bpf: and one constant that differs is noticed' grep -q '^not ok swift: .* differs' "$work/equality"
+	ok 'bpf: in a trace as well' grep -q '^not ok golden endpoint_congestion: .* differs' "$work/equality"
 }
 
 # --- Traffic from h1 to h2 ----------------------------------------------------------------------
@@ -120,14 +125,76 @@ bpf_hosts() { # CC NS...
 	for ns; do in_ns "$ns" sysctl -qw "net.ipv4.tcp_congestion_control=$cc" || return; done
 }
 
-# The goodput of some seconds of iperf3, in bits per second, at least.
+# The goodput of some seconds of iperf3, in bits per second, at least. To $bpf_to, or by IPv4.
 bpf_carries() { # CC BPS SECONDS [IPERF3-ARG...]
 	local cc=$1 least=$2 seconds=$3 bps
 	shift 3
 	iperf_server h2 -1 || return
-	bps=$(timeout $((seconds + 20)) ip netns exec h1 iperf3 --json -c "$h2_ip4" -t "$seconds" -C "$cc" "$@" |
+	bps=$(timeout $((seconds + 20)) ip netns exec h1 iperf3 --json -c "${bpf_to:-$h2_ip4}" -t "$seconds" -C "$cc" "$@" |
 		jq -e '.end.sum_received.bits_per_second | floor') || return
 	wait_until 10 not listening h2 5201 # the next server wants its place
 	echo "goodput $bps"
 	[ "$bps" -ge "$least" ]
+}
+
+# --- What swiftctl refuses ------------------------------------------------------------------------
+
+bpf_flow_runs() { # still with bpf_swift, and moves data
+	local before after
+	bpf_acked() { in_ns h1 ss -Htin state established dport = :5201 | grep -w bpf_swift | grep -o 'bytes_acked:[0-9]*' | cut -d: -f2 | sort -n | tail -1; }
+	before=$(bpf_acked)
+	bpf_moved() { after=$(bpf_acked) && [ -n "$after" ] && [ "$after" -gt "$before" ]; }
+	[ -n "$before" ] && wait_until 10 bpf_moved
+}
+
+# One line that has TEXT, that status, and the flow goes on.
+bpf_refuses() { # NAME STATUS TEXT COMMAND...
+	local name=$1 wanted=$2 text=$3 got
+	shift 3
+	"$@" >"$work/refused" 2>&1
+	got=$?
+	bpf_is_refused() {
+		echo "exit status $got:"
+		cat "$work/refused"
+		[ $got = "$wanted" ] && [ "$(wc -l <"$work/refused")" = 1 ] && grep -qF -- "$text" "$work/refused"
+	}
+	ok "bpf: $name: one line" bpf_is_refused
+	ok "bpf: $name: the flow goes on" bpf_flow_runs
+}
+
+# In a mount namespace of its own, with h1, h2 and a cgroup.
+bpf_test_refusals() {
+	local swiftctl=$top/out/build/userspace/swiftctl client pins=/sys/fs/bpf/tcp_swift/bpf_swift
+	local set=("$swiftctl" bpf set bpf_swift)
+	mount -t bpf bpf /sys/fs/bpf || return
+	ok 'bpf: swiftctl loads' "$swiftctl" bpf load bpf_swift --object "$bpf_objects/bpf_swift.bpf.o" --cgroup "$bpf_cgroup"
+	bpf_hosts bpf_swift h1 h2
+	iperf_server h2
+	ip netns exec h1 iperf3 -c "$h2_ip4" -b 100M -t 300 >/dev/null &
+	client=$!
+	wait_until 10 bpf_flow_runs
+
+	bpf_refuses 'a name that is taken' 1 bpf_swift "$swiftctl" bpf load bpf_swift --object "$bpf_objects/bpf_swift.bpf.o" --cgroup "$bpf_cgroup"
+	bpf_refuses 'bits beyond the prefix' 2 '(allowed: 10.1.0.0/16)' "${set[@]}" --prefix 10.1.2.3/16 ai_milli=500
+	bpf_refuses 'a prefix that is too long' 2 '(allowed: 0 to 32)' "${set[@]}" --prefix 10.0.0.0/33 ai_milli=500
+	bpf_refuses 'no prefix at all' 2 all "${set[@]}" --prefix all ai_milli=500
+	bpf_refuses 'a value out of range' 2 max_cwnd "${set[@]}" max_cwnd=0
+	bpf_refuses 'a tunable that is none' 2 speed "${set[@]}" speed=1
+	bpf_refuses 'another user' 1 root setpriv --reuid 65534 --regid 65534 --clear-groups "${set[@]}" ai_milli=500
+	bpf_refuses "who is root in a user namespace only" 1 bpf setpriv --reuid 65534 --regid 65534 --clear-groups unshare --user --map-root-user "${set[@]}" ai_milli=500
+	bpf_refuses 'no BTF' 1 BTF unshare --mount bash -c 'mount -t tmpfs none /sys/kernel/btf && exec "$@"' - \
+		"$swiftctl" bpf swap bpf_swift --object "$bpf_objects/bpf_swift.bpf.o"
+
+	ok 'bpf: a profile' "${set[@]}" --prefix 10.0.0.0/24 ai_milli=500
+	ok 'bpf: and 4095 more' "$top/tests/bpf/fill-profiles" $pins 4096
+	bpf_refuses 'one too many' 1 'no room for another profile: 4096' "${set[@]}" --prefix 10.99.99.0/24 ai_milli=500
+	ok 'bpf: none was made of it' eval "[ \"\$('$swiftctl' bpf get bpf_swift --json | jq '.profiles | length')\" = 4096 ]"
+	ok 'bpf: one of those there can be set' "${set[@]}" --prefix 10.0.7.0/24 ai_milli=600
+	ok 'bpf: or deleted' "${set[@]}" --prefix 10.0.7.0/24 --delete
+	ok 'bpf: which makes room' "${set[@]}" --prefix 10.99.99.0/24 ai_milli=500
+
+	kill $client
+	wait $client 2>/dev/null
+	ok 'bpf: swiftctl unloads' "$swiftctl" bpf unload bpf_swift
+	umount /sys/fs/bpf
 }

@@ -9,6 +9,7 @@
  *	set NAME=VALUE...             the parameters of all flows
  *	profile ADDR/LEN NAME=VALUE.. those of a destination prefix
  *	flows                         show the socket storage, by the program of FLOWS
+ *	costs                         "cost PROGRAM TYPE CALLS NS", while kernel.bpf_stats_enabled
  *	quit
  *
  * each answered with "done" or "error: ...". At the end, or with -n at once, all is gone.
@@ -281,6 +282,21 @@ static void tell_counts(struct bpf_object *object)
 	}
 }
 
+static void tell_costs(struct bpf_object *object)
+{
+	struct bpf_program *program;
+
+	bpf_object__for_each_program(program, object) {
+		struct bpf_prog_info info = {};
+		unsigned int len = sizeof(info);
+
+		if (!bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &len))
+			printf("cost %s %s %llu %llu\n", bpf_program__name(program),
+			       libbpf_bpf_prog_type_str(bpf_program__type(program)), info.run_cnt,
+			       info.run_time_ns);
+	}
+}
+
 /* One line for each flow. */
 static int show_flows(struct bpf_object *object, const char *path)
 {
@@ -321,6 +337,12 @@ static void obey(struct bpf_object *object, struct tunables *all, const char *fl
 		if (!strcmp(word, "flows")) {
 			if (!show_flows(object, flows))
 				printf("done\n");
+			fflush(stdout);
+			continue;
+		}
+		if (!strcmp(word, "costs")) {
+			tell_costs(object);
+			printf("done\n");
 			fflush(stdout);
 			continue;
 		}

@@ -8,6 +8,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bpf_host.h"
@@ -28,6 +29,7 @@ struct FakeBpfFile {
 					   {"swift_profiles", 11, 20, 96, 3, false, false},
 					   {"swift_flows", 24, 4, 60, 0, false, false},
 					   {"bpf_swif.rodata", 2, 4, 8, 1, false, true}};
+	std::set<std::string> functions = {"swift_decided_at"}; // of its programs
 	bool refused_by_verifier = false;
 	bool incomplete = false; // and so not registered
 };
@@ -38,6 +40,8 @@ public:
 		swift::BpfMap map;
 		std::map<swift::BpfBytes, swift::BpfBytes> content;
 		std::string program; // name and file
+		std::uint32_t id = 1; // of a program
+		std::set<std::string> functions; // of a program
 		swift::BpfOpsStatus ops;
 		std::shared_ptr<Thing> holds; // of a link: a program, or a struct_ops
 		std::string cgroup; // of a link
@@ -52,6 +56,7 @@ public:
 	std::set<std::string> dirs;
 	std::vector<Ref> plain; // registered
 	std::set<std::string> names = {"cubic", "reno"}; // of the kernel itself, and of modules
+	std::set<std::string> tracepoints; // of modules
 	mutable std::vector<std::weak_ptr<Thing>> links;
 	int fail_at = 0; // the number of the operation that fails; 0: none
 	bool dead_after = false; // and so does every later one: the process was killed
@@ -199,6 +204,24 @@ public:
 			return ok;
 		return write_thing(*pinned.at(pin), key, value);
 	}
+	swift::Result<std::vector<std::pair<swift::BpfBytes, swift::BpfBytes>>>
+	entries(const std::string &pin) const override
+	{
+		if (!pinned.contains(pin))
+			return swift::errno_error("cannot open " + pin, ENOENT);
+		const auto &content = pinned.at(pin)->content;
+
+		return std::vector<std::pair<swift::BpfBytes, swift::BpfBytes>>(content.begin(), content.end());
+	}
+	swift::Result<void> attach_raw_tracepoint(const std::string &pin, const std::string &tracepoint,
+						  const std::string &link_pin) override
+	{
+		if (auto ok = operation("attach_raw_tracepoint"); !ok)
+			return ok;
+		if (!tracepoints.contains(tracepoint))
+			return swift::errno_error("cannot attach to tracepoint " + tracepoint, ENOENT);
+		return pin_thing(new_link(pinned.at(pin), tracepoint), link_pin);
+	}
 	swift::Result<void> erase(const std::string &pin, const swift::BpfBytes &key) override
 	{
 		if (auto ok = operation("erase"); !ok)
@@ -217,7 +240,9 @@ public:
 
 	swift::Result<swift::BpfProgramStatus> program(const std::string &pin) const override
 	{
-		return swift::BpfProgramStatus{pinned.at(pin)->program, 1, 20, 10, 1000};
+		if (!pinned.contains(pin))
+			return swift::errno_error("cannot open " + pin, ENOENT);
+		return swift::BpfProgramStatus{pinned.at(pin)->program, pinned.at(pin)->id, 20, 10, 1000, 0, 0, 0};
 	}
 	swift::Result<std::string> cgroup_of(const std::string &link_pin) const override
 	{
@@ -339,7 +364,10 @@ public:
 			auto &thing = things_[p.name] = std::make_shared<FakeBpfHost::Thing>();
 
 			thing->program = p.name + " of " + path_;
+			thing->functions = file_.functions;
 		}
+		if (file_.ops.empty())
+			return;
 		ops_ = things_[file_.ops] = std::make_shared<FakeBpfHost::Thing>();
 		ops_->map.name = file_.ops;
 		ops_->map.ops = true;
@@ -351,7 +379,8 @@ public:
 	{
 		auto all = file_.maps;
 
-		all.push_back(ops_->map);
+		if (ops_)
+			all.push_back(ops_->map);
 		return all;
 	}
 	swift::Result<void> skip_program(const std::string &program) override
@@ -364,13 +393,36 @@ public:
 		things_[map] = host_.pinned.at(pin);
 		return {};
 	}
+	swift::Result<void> set_max_entries(const std::string &map, std::uint32_t n) override
+	{
+		things_.at(map)->map.max_entries = n;
+		return {};
+	}
+	swift::Result<void> set_constant(const std::string &name, const swift::BpfBytes &value) override
+	{
+		constants[name] = value;
+		return {};
+	}
+	swift::Result<void> set_target(const std::string &program, const std::string &pin,
+				       const std::string &function) override
+	{
+		if (!host_.pinned.contains(pin) || !host_.pinned.at(pin)->functions.contains(function))
+			return swift::errno_error("the program at " + pin + " has no function " + function, ESRCH);
+		targets_[program] = host_.pinned.at(pin)->program;
+		return {};
+	}
 	swift::Result<void> load(bool ops_by_link) override
 	{
 		if (file_.refused_by_verifier)
 			return swift::Error{"the verifier refused program cong_control"};
-		ops_->ops.by_link = ops_by_link;
+		if (ops_)
+			ops_->ops.by_link = ops_by_link;
+		for (const swift::BpfProgram &p : file_.programs)
+			if (things_.contains(p.name))
+				things_[p.name]->id = host_.next_id++;
 		return host_.operation("load");
 	}
+	std::map<std::string, swift::BpfBytes> constants;
 	std::string verifier_log() const override { return file_.refused_by_verifier ? "0: r0 = 0\n" : ""; }
 	swift::Result<void> write_map(const std::string &map, const swift::BpfBytes &key,
 				      const swift::BpfBytes &value) override
@@ -430,7 +482,8 @@ private:
 	{
 		if (auto ok = host_.operation("attach"); !ok)
 			return ok;
-		links_[program] = host_.new_link(things_.at(program), cgroup);
+		links_[program] = host_.new_link(things_.at(program), targets_.contains(program) ?
+								      targets_.at(program) : cgroup);
 		return {};
 	}
 
@@ -439,6 +492,7 @@ private:
 	std::string path_;
 	std::map<std::string, FakeBpfHost::Ref> things_;
 	std::map<std::string, FakeBpfHost::Ref> links_;
+	std::map<std::string, std::string> targets_; // by program
 	FakeBpfHost::Ref ops_;
 	FakeBpfHost::Ref ops_link_;
 };

@@ -258,6 +258,46 @@ inline Reading on_ack(State &s, const Params &p, const swift_sample &in, const D
 	return r;
 }
 
+/*
+ * A window agrees to 0.1 % or one unit; plus what a target or a delay that is
+ * known only so well makes of a decrease, and 2^-24 of the window, the grain of
+ * the part that goes.
+ */
+inline double window_tolerance(double before, double expected, double beta, double delay,
+			       double delay_tolerance)
+{
+	double tolerance = 1e-3 * expected + kUnit + before * 0x1p-24;
+
+	return delay > 0 ? tolerance + before * beta * delay_tolerance / delay : tolerance;
+}
+
+struct Tolerances {
+	double fabric, endpoint; /* packets */
+};
+
+/* Of the windows after an ACK. */
+inline Tolerances ack_tolerances(const State &before, const State &after, const Params &p,
+				 const swift_sample &in, const Reading &r)
+{
+	Tolerances t = {
+		window_tolerance(before.fabric.cwnd, after.fabric.cwnd, p.beta,
+				 p.t.split ? r.fabric_delay : in.rtt_ns, r.target_tolerance),
+		window_tolerance(before.endpoint.cwnd, after.endpoint.cwnd, p.beta,
+				 r.reacted_endpoint_delay, kEwmaTolerance),
+	};
+
+	/* What the ceiling sets is as exact as 32 times the other window; v0 has one. */
+	if (!p.t.split) {
+		t.endpoint = t.fabric;
+	} else if (r.sampled) {
+		if (after.fabric.cwnd >= 15.9 * after.endpoint.cwnd)
+			t.fabric += 32 * t.endpoint;
+		else if (after.endpoint.cwnd >= 15.9 * after.fabric.cwnd)
+			t.endpoint += 32 * t.fabric;
+	}
+	return t;
+}
+
 /* Lines 20, 21 and 24, 25. */
 inline void cut_by_max_mdf(Window &w, const Params &p, u64 now, u32 rtt)
 {

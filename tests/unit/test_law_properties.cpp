@@ -195,19 +195,6 @@ std::string Step::story() const
 	return s;
 }
 
-/*
- * A window agrees to 0.1 % or one unit; plus what a target or a delay that is
- * known only so well makes of a decrease, and 2^-24 of the window, the grain of
- * the part that goes.
- */
-double window_tolerance(double before, double expected, double beta, double delay,
-			double delay_tolerance)
-{
-	double tolerance = 1e-3 * expected + kUnit + before * 0x1p-24;
-
-	return delay > 0 ? tolerance + before * beta * delay_tolerance / delay : tolerance;
-}
-
 void check_window(Step &st, Counts &n, const char *which, const swift_window &before,
 		  const swift_window &after, const oracle::Window &want, double tolerance)
 {
@@ -298,23 +285,9 @@ void check_ack(Step &st, Counts &n)
 	n.acks++;
 	n.ties += st.reading.fabric_tie || st.reading.endpoint_tie;
 
-	double delay = st.p.split ? st.reading.fabric_delay : st.in.rtt_ns;
-	double fabric_tolerance = window_tolerance(st.before.fabric.cwnd_q16 * kUnit,
-						   st.expected.fabric.cwnd, params.beta, delay,
-						   st.reading.target_tolerance);
-	double endpoint_tolerance = window_tolerance(st.before.endpoint.cwnd_q16 * kUnit,
-						     st.expected.endpoint.cwnd, params.beta,
-						     st.reading.reacted_endpoint_delay,
-						     oracle::kEwmaTolerance);
-	/* What the ceiling sets is as exact as SWIFT_CEILING times the other window; v0 has one. */
-	if (!st.p.split) {
-		endpoint_tolerance = fabric_tolerance;
-	} else if (st.reading.sampled) {
-		if (st.expected.fabric.cwnd >= 15.9 * st.expected.endpoint.cwnd)
-			fabric_tolerance += SWIFT_CEILING * endpoint_tolerance;
-		else if (st.expected.endpoint.cwnd >= 15.9 * st.expected.fabric.cwnd)
-			endpoint_tolerance += SWIFT_CEILING * fabric_tolerance;
-	}
+	const auto [fabric_tolerance, endpoint_tolerance] = oracle::ack_tolerances(
+		oracle::from_fixed(st.before), st.expected, params, st.in, st.reading);
+
 	check_window(st, n, "fcwnd", st.before.fabric, st.after.fabric, st.expected.fabric,
 		     fabric_tolerance);
 	check_window(st, n, "ecwnd", st.before.endpoint, st.after.endpoint, st.expected.endpoint,

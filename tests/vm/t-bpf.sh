@@ -15,6 +15,11 @@ shape() { # RATE DELAY
 	link_shape r1 right "$1" "$2" 1000 && link_shape r1 left "$1" "$2" 1000
 }
 
+cleanup_jobs_but() { # PID: the loader stays
+	local pid
+	for pid in $(jobs -p); do [ "$pid" = "$1" ] || kill "$pid"; done 2>/dev/null
+}
+
 # --- Loss-free paths and each variant ----------------------------------------------------------
 
 shape 50mbit 500us
@@ -22,6 +27,40 @@ in_ns h1 ping -qc 3 -i 0.05 "$h2_ip4" >/dev/null
 # As swift_hosts() for the module.
 bpf_targets=(max_rtt_ns=30000000 target_policy=0 base_target_ns=4000000 endpoint_target_ns=4000000
 	fs_range_ns=1000000)
+
+# The window while the router marks so many of 1000 packets: the mean of some looks at it.
+marked_cwnd() { # PER-MILLE
+	in_ns r1 nft "flush ruleset; add table ip ce; add chain ip ce forward { type filter hook forward priority 0; }
+		add rule ip ce forward ip ecn { ect0, ect1 } numgen random mod 1000 < $1 ip ecn set ce" || return
+	sleep 1 # some hundred round trips
+	for _ in $(seq 20); do
+		in_ns h1 ss -Htin state established dport = :5201 | grep -o ' cwnd:[0-9]*' | cut -d: -f2 | sort -n | tail -1
+		sleep 0.05
+	done | awk '{ sum += $1 } END { print int(sum / NR); exit !NR }'
+}
+gcn_hears_marks() {
+	local client rare often none
+	shape 1gbit 500us # no queue of its own
+	bpf_hosts bpf_gcn h1 h2
+	iperf_server h2
+	ip netns exec h1 iperf3 -c "$h2_ip4" -b 40M -t 3600 >/dev/null &
+	client=$!
+	negotiated_ecn() { in_ns h1 ss -Htino state established dport = :5201 | grep -q 'ecn.* bpf_gcn'; }
+	ok 'bpf: bpf_gcn negotiates ECN' wait_until 10 negotiated_ecn
+	rare=$(marked_cwnd 10)
+	often=$(marked_cwnd 300)
+	none=$(marked_cwnd 0)
+	diag "cwnd with 1 %, 30 % and none of the packets marked: $rare, $often, $none"
+	ok 'bpf: the peer tells of marks' eval 'in_ns h1 ss -Htin state established dport = :5201 | grep -q delivered_ce:'
+	ok 'bpf: more marks, a smaller window' test "$((often * 2))" -le "$rare"
+	ok 'bpf: which returns without them' test "$none" -ge "$((often * 2))"
+	in_ns r1 nft flush ruleset
+	kill $client
+	wait $client 2>/dev/null
+	cleanup_jobs_but "$bpf_pid"
+	wait_until 10 not listening h2 5201
+	shape 50mbit 500us
+}
 for cc in bpf_swift_v0 bpf_timely bpf_gcn; do
 	case $cc in
 	bpf_swift_v0) settings=("${bpf_targets[@]}") ;;
@@ -31,33 +70,47 @@ for cc in bpf_swift_v0 bpf_timely bpf_gcn; do
 	esac
 	ok "bpf: $cc is registered" bpf_load $cc "${settings[@]}"
 	ok "bpf: $cc carries traffic" bpf_carries $cc 25000000 4
+	bpf_to=$h2_ip6
+	ok "bpf: $cc carries traffic over IPv6" bpf_carries $cc 25000000 4
+	bpf_to=
+	[ $cc != bpf_gcn ] || gcn_hears_marks
 	bpf_unload
 done
 
 ok 'bpf: bpf_swift is registered' bpf_load bpf_swift "${bpf_targets[@]}"
 bpf_hosts bpf_swift h1 h2
 iperf_server h2
-ip netns exec h1 iperf3 -c "$h2_ip4" -t 60 >/dev/null &
+# For as long as it takes: a guest's clock runs ahead while it waits for its files.
+ip netns exec h1 iperf3 -c "$h2_ip6" -t 3600 >/dev/null &
 client=$!
-ok 'bpf: ACKs have stamps and echoes' wait_until 20 bpf_flow_with 'echo_on && samples > 100 && stamped > samples / 2 && echoes_received > samples / 2 && echo_hops == 1'
+ok 'bpf: over IPv6, ACKs have stamps and echoes' wait_until 60 bpf_flow_with 'echo_on && samples > 100 && stamped > samples / 2 && echoes_received > samples / 2 && echo_hops == 1'
+ok 'bpf: hops and echoes at the other end' bpf_flow_with 'echo_on && echoes_sent > 100 && rx_hops == 1'
+kill $client
+wait $client 2>/dev/null
+wait_until 10 not bpf_flow_with 'samples > 0'
+ip netns exec h1 iperf3 -c "$h2_ip4" -t 3600 >/dev/null &
+client=$!
+ok 'bpf: ACKs have stamps and echoes' wait_until 60 bpf_flow_with 'echo_on && samples > 100 && stamped > samples / 2 && echoes_received > samples / 2 && echo_hops == 1'
 ok 'bpf: hops and echoes at the other end' bpf_flow_with 'echo_on && echoes_sent > 100 && rx_hops == 1'
 
 # No target can be met: the flow sits at 0.2 packet; a packet each RTT / 0.2.
 shape 100mbit 5ms
 ok 'bpf: parameters are set' bpf_say set "${bpf_targets[@]}" base_target_ns=1000 fs_range_ns=0 hop_target_ns=0 min_cwnd_micro=200000
-ok 'bpf: the window of a running flow falls below one packet' wait_until 20 bpf_flow_with 'samples > 100 && fcwnd_q16 < 20000'
-segments() { in_ns h1 ss -Htin state established dport = :5201 | grep -o 'data_segs_out:[0-9]*' | cut -d: -f2 | sort -n | tail -1; }
-sleep 0.5
-began=${EPOCHREALTIME/./}
-before=$(segments)
+ok 'bpf: the window of a running flow falls below one packet' wait_until 60 bpf_flow_with 'samples > 100 && fcwnd_q16 < 20000'
+# Segments sent, and by the same look at the flow the ms for which it had data to send: a
+# guest takes its time to start ss, and iperf3 at times waits for its files.
+flow_now() {
+	in_ns h1 ss -Htin state established dport = :5201 |
+		sed -n 's/.*data_segs_out:\([0-9]*\).* busy:\([0-9]*\)ms.*/\1 \2/p' | sort -n | tail -1
+}
+read -r before began < <(flow_now)
 sleep 5
-sent=$(($(segments) - before))
-due=$(((${EPOCHREALTIME/./} - began) / 50000)) # 10 ms / 0.2 = 50 ms: 20 a second
+read -r after ended < <(flow_now)
+sent=$((after - before)) due=$(((ended - began) / 50)) # 10 ms / 0.2 = 50 ms
 diag "$sent packets where $due are due"
-# Seen so far: 0.47 to 0.98 of it.
-ok 'bpf: packets leave at RTT / window' test "$sent" -ge $((due / 4)) -a "$sent" -le $((due * 11 / 10))
+ok 'bpf: packets leave at RTT / window' test "$due" -gt 50 -a "$sent" -ge $((due * 9 / 10)) -a "$sent" -le $((due * 11 / 10))
 ok 'bpf: a higher target' bpf_say set "${bpf_targets[@]}" base_target_ns=60000000
-ok 'bpf: brings the window back' wait_until 20 bpf_flow_with 'samples > 100 && fcwnd_q16 > 4 * 65536'
+ok 'bpf: brings the window back' wait_until 60 bpf_flow_with 'samples > 100 && fcwnd_q16 > 4 * 65536'
 
 # A path longer than max_rtt_ns belongs to reno.
 kill $client
@@ -68,10 +121,6 @@ runs_reno() { in_ns h1 ss -Htin state established dport = :5201 | grep -qw reno;
 ok 'bpf: a flow above it runs reno' wait_until 10 runs_reno
 wait $!
 ok 'bpf: and moves data' grep -q receiver "$work/out"
-cleanup_jobs_but() { # PID: the loader stays
-	local pid
-	for pid in $(jobs -p); do [ "$pid" = "$1" ] || kill "$pid"; done 2>/dev/null
-}
 cleanup_jobs_but "$bpf_pid"
 wait_until 10 not listening h2 5201
 
@@ -84,19 +133,22 @@ swift_hosts h1
 swift_set h1 max_rtt_ns=30000000
 bpf_hosts bpf_swift h2
 iperf_server h2
-ip netns exec h1 iperf3 -c "$h2_ip4" -t 6 >"$work/out" & # -C would be for both ends
-client=$!
-ok 'bpf: the module hears the echoes of bpf_swift' wait_until 20 counts h1 echoes_received -gt 100
-ok 'bpf: which counts them as sent' bpf_flow_with 'echo_on && echoes_sent > 100'
-ok 'bpf: the module takes them for what they are' eval "in_ns h1 '$swiftctl' flows --json | jq -e '.flows | max_by(.bytes_acked) | .echo_stamp == \"sw\"'"
-wait $client
-ok 'bpf: and none was malformed' counts h1 echoes_malformed -eq 0
-sent=$(counter h1 echoes_sent)
-ip netns exec h1 iperf3 -c "$h2_ip4" -t 6 -R >"$work/out" &
-client=$!
-ok 'bpf: bpf_swift hears the echoes of the module' wait_until 20 bpf_flow_with 'echo_on && samples > 100 && echoes_received > samples / 2 && echo_hops == 1'
-ok 'bpf: which counts them as sent' counts h1 echoes_sent -gt $((sent + 100))
-wait $client
+for to in "$h2_ip4" "$h2_ip6"; do
+	received=$(counter h1 echoes_received)
+	ip netns exec h1 iperf3 -c "$to" -t 6 >"$work/out" & # -C would be for both ends
+	client=$!
+	ok "bpf: $to: the module hears the echoes of bpf_swift" wait_until 20 counts h1 echoes_received -gt $((received + 100))
+	ok 'bpf: which counts them as sent' bpf_flow_with 'echo_on && echoes_sent > 100'
+	ok 'bpf: the module takes them for what they are' eval "in_ns h1 '$swiftctl' flows --json | jq -e '.flows | max_by(.bytes_acked) | .echo_stamp == \"sw\"'"
+	wait $client
+	ok 'bpf: and none was malformed' counts h1 echoes_malformed -eq 0
+	sent=$(counter h1 echoes_sent)
+	ip netns exec h1 iperf3 -c "$to" -t 6 -R >"$work/out" &
+	client=$!
+	ok "bpf: $to: bpf_swift hears the echoes of the module" wait_until 60 bpf_flow_with 'echo_on && samples > 100 && echoes_received > samples / 2 && echo_hops == 1'
+	ok 'bpf: which counts them as sent' counts h1 echoes_sent -gt $((sent + 100))
+	wait $client
+done
 cleanup_jobs_but "$bpf_pid"
 wait_until 10 not listening h2 5201
 
@@ -105,7 +157,7 @@ measure() { # CC; adds goodput and the ping's 99th percentile in us to the file 
 	local cc=$1 ping bps
 	bpf_hosts "$cc" h1 h2
 	iperf_server h2 -1 || return
-	ip netns exec h1 ping -i 0.02 -w 9 "$h2_ip4" >"$work/ping" &
+	ip netns exec h1 ping -i 0.005 -w 9 "$h2_ip4" >"$work/ping" &
 	ping=$!
 	bps=$(timeout 40 ip netns exec h1 iperf3 --json -c "$h2_ip4" -P 4 -t 8 -O 2 |
 		jq -e '.end.sum_received.bits_per_second | floor') || return
@@ -130,23 +182,22 @@ python3 -c 'import signal, socket
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 s.setsockopt(socket.SOL_SOCKET, 35, 1) # SO_TIMESTAMPNS
 signal.pause()' &
-for _ in 1 2 3; do
+for _ in 1 2 3 4 5; do
 	measure swift
 	measure bpf_swift
 done
-module_bps=$(mean "$work/swift" 1) module_us=$(mean "$work/swift" 2)
-bpf_bps=$(mean "$work/bpf_swift" 1) bpf_us=$(mean "$work/bpf_swift" 2)
-# Emulated, rounds differ by themselves: what is asked for is so much beyond that.
-noise_bps=$(sort -n "$work/swift" | awk 'NR == 1 { lo = $1 } END { print $1 - lo }')
-noise_us=$(sort -nk 2 "$work/swift" | awk 'NR == 1 { lo = $2 } END { print $2 - lo }')
-near() { # A B NOISE PERCENT
-	local apart=$(($1 - $2))
-	[ $((${apart#-} * 100)) -le $(($2 * $4 + $3 * 100)) ]
+spread() { # FILE COLUMN: highest - lowest
+	sort -nk "$2" "$1" | awk -v c="$2" 'NR == 1 { low = $c } END { printf "%d", $c - low }'
 }
-diag "swift $module_bps bit/s (+-$noise_bps), ping p99 $module_us us (+-$noise_us); bpf_swift $bpf_bps bit/s, ping p99 $bpf_us us"
-ok "bpf: throughput is the module's within 3 %" near "$bpf_bps" "$module_bps" "$noise_bps" 3
-# A percentile of some 450 pings is no finer than this.
-ok "bpf: and the ping's 99th percentile within 10 %" near "$bpf_us" "$module_us" "$noise_us" 10
+near() { # COLUMN PERCENT
+	local apart=$(($(mean "$work/bpf_swift" "$1") - $(mean "$work/swift" "$1")))
+	[ $((${apart#-} * 100)) -le $(($(mean "$work/swift" "$1") * $2)) ]
+}
+for cc in swift bpf_swift; do
+	diag "$cc, n = $(wc -l <"$work/$cc"): $(mean "$work/$cc" 1) bit/s (spread $(spread "$work/$cc" 1)), ping p99 $(mean "$work/$cc" 2) us (spread $(spread "$work/$cc" 2))"
+done
+ok 'bpf: throughput is the module'"'"'s within 3 %' near 1 3
+ok 'bpf: and the ping'"'"'s 99th percentile' near 2 3
 cleanup_jobs_but "$bpf_pid"
 bpf_unload
 ok 'bpf: it unloads' wait_until 10 not bpf_names

@@ -21,6 +21,7 @@
 #include <cstring>
 #include <filesystem>
 #include <map>
+#include <set>
 
 #include "fd.h"
 #include "text.h"
@@ -132,6 +133,20 @@ Result<void> pin_fd(int fd, const std::string &pin)
 	if (bpf_obj_pin(fd, pin.c_str()) < 0)
 		return bpf_error("cannot pin " + pin, errno);
 	return {};
+}
+
+bool per_cpu(const bpf_map_info &info)
+{
+	return info.type == BPF_MAP_TYPE_PERCPU_HASH || info.type == BPF_MAP_TYPE_PERCPU_ARRAY ||
+	       info.type == BPF_MAP_TYPE_LRU_PERCPU_HASH;
+}
+
+// What the kernel copies for one key.
+std::size_t copied_bytes(const bpf_map_info &info)
+{
+	if (!per_cpu(info))
+		return info.value_size;
+	return (info.value_size + std::size_t{7}) / 8 * 8 * static_cast<std::size_t>(libbpf_num_possible_cpus());
 }
 
 BpfMap describe(const bpf_map_info &info)
@@ -280,6 +295,8 @@ BpfProgramKind kind_of(const bpf_program *p)
 		return BpfProgramKind::cgroup_skb;
 	case BPF_PROG_TYPE_TRACING:
 		return BpfProgramKind::tracing;
+	case BPF_PROG_TYPE_RAW_TRACEPOINT:
+		return BpfProgramKind::raw_tracepoint;
 	default:
 		return BpfProgramKind::other;
 	}
@@ -310,7 +327,8 @@ public:
 
 		bpf_object__for_each_map(m, self->object_.get())
 			bpf_map__set_pin_path(m, nullptr);
-		self->set_constant("cong_control_args", cong_control_args);
+		if (auto ok = self->set_constant("cong_control_args", {std::byte{cong_control_args}}); !ok)
+			return ok.error();
 		return std::unique_ptr<BpfObject>(std::move(self));
 	}
 
@@ -359,6 +377,59 @@ public:
 			return fd.error();
 		if (const int code = bpf_map__reuse_fd(find_map(map), fd->get()); code < 0)
 			return bpf_error("cannot reuse " + pin, -code);
+		return {};
+	}
+
+	Result<void> set_max_entries(const std::string &map, std::uint32_t n) override
+	{
+		if (const int code = bpf_map__set_max_entries(find_map(map), n); code < 0)
+			return bpf_error("cannot set the size of map " + map, -code);
+		return {};
+	}
+	Result<void> set_constant(const std::string &name, const BpfBytes &value) override
+	{
+		const btf *types = bpf_object__btf(object_.get());
+		const int id = types ? btf__find_by_name_kind(types, ".rodata", BTF_KIND_DATASEC) : -1;
+		bpf_map *rodata = nullptr;
+		bpf_map *m = nullptr;
+
+		bpf_object__for_each_map(m, object_.get())
+			if (bpf_map__is_internal(m) && std::string_view(bpf_map__name(m)).ends_with(".rodata"))
+				rodata = m;
+		if (id <= 0 || !rodata)
+			return {};
+
+		std::size_t size = 0;
+		const auto *content = static_cast<const std::byte *>(bpf_map__initial_value(rodata, &size));
+		BpfBytes data(content, content + size);
+
+		const btf_type *section = btf__type_by_id(types, static_cast<std::uint32_t>(id));
+		const std::span<const btf_var_secinfo> all(btf_var_secinfos(section), btf_vlen(section));
+
+		for (const btf_var_secinfo &v : all) {
+			const btf_type *var = btf__type_by_id(types, v.type);
+
+			if (name != btf__name_by_offset(types, var->name_off))
+				continue;
+			if (v.size != value.size() || v.offset + v.size > data.size())
+				return Error{"constant " + name + " has another size in " + file_};
+			std::copy(value.begin(), value.end(), data.begin() + v.offset);
+		}
+		if (const int code = bpf_map__set_initial_value(rodata, data.data(), data.size()); code < 0)
+			return bpf_error("cannot set constant " + name + " of " + file_, -code);
+		return {};
+	}
+	Result<void> set_target(const std::string &program, const std::string &pin,
+				const std::string &function) override
+	{
+		auto fd = open_pin(pin);
+
+		if (!fd)
+			return fd.error();
+		if (const int code = bpf_program__set_attach_target(find_program(program), fd->get(), function.c_str());
+		    code < 0)
+			return bpf_error("the program at " + pin + " has no function " + function, -code);
+		targets_.push_back(std::move(*fd)); // load() needs it
 		return {};
 	}
 
@@ -512,37 +583,6 @@ private:
 	}
 	[[nodiscard]] int map_fd(const std::string &name) const { return bpf_map__fd(find_map(name)); }
 
-	// A byte of .rodata, if the object has that one; before load().
-	void set_constant(std::string_view name, std::uint8_t value)
-	{
-		const btf *types = bpf_object__btf(object_.get());
-		const int id = types ? btf__find_by_name_kind(types, ".rodata", BTF_KIND_DATASEC) : -1;
-		bpf_map *rodata = nullptr;
-		bpf_map *m = nullptr;
-
-		bpf_object__for_each_map(m, object_.get())
-			if (bpf_map__is_internal(m) && std::string_view(bpf_map__name(m)).ends_with(".rodata"))
-				rodata = m;
-		if (id <= 0 || !rodata)
-			return;
-
-		std::size_t size = 0;
-		const auto *content = static_cast<const std::byte *>(bpf_map__initial_value(rodata, &size));
-		BpfBytes data(content, content + size);
-
-		const btf_type *section = btf__type_by_id(types, static_cast<std::uint32_t>(id));
-		const std::span<const btf_var_secinfo> all(btf_var_secinfos(section), btf_vlen(section));
-
-		for (const btf_var_secinfo &v : all) {
-			const btf_type *var = btf__type_by_id(types, v.type);
-
-			if (name == btf__name_by_offset(types, var->name_off) && v.size == 1 &&
-			    v.offset < data.size())
-				data[v.offset] = static_cast<std::byte>(value);
-		}
-		bpf_map__set_initial_value(rodata, data.data(), data.size());
-	}
-
 	[[nodiscard]] Error register_error(int code) const
 	{
 		const std::string what = "the kernel does not register " + file_;
@@ -560,6 +600,7 @@ private:
 	std::unique_ptr<bpf_object, CloseObject> object_;
 	std::string verifier_log_;
 	std::map<std::string, Fd> links_; // by program
+	std::vector<Fd> targets_;
 	Fd ops_link_;
 	bool by_link_ = false;
 };
@@ -686,7 +727,7 @@ public:
 		if (!info)
 			return info.error();
 
-		BpfBytes value(info->value_size);
+		BpfBytes value(copied_bytes(*info));
 
 		if (bpf_map_lookup_elem(fd->get(), key.data(), value.data()) == 0)
 			return std::optional(std::move(value));
@@ -694,13 +735,59 @@ public:
 			return std::optional<BpfBytes>();
 		return bpf_error("cannot read " + pin, errno);
 	}
+	Result<std::vector<std::pair<BpfBytes, BpfBytes>>> entries(const std::string &pin) const override
+	{
+		auto fd = open_pin(pin);
+
+		if (!fd)
+			return fd.error();
+		auto info = info_of<bpf_map_info>(fd->get(), pin);
+
+		if (!info)
+			return info.error();
+
+		std::vector<std::pair<BpfBytes, BpfBytes>> out;
+		std::set<BpfBytes> seen; // keys that go meanwhile make it begin again
+		BpfBytes key(info->key_size);
+		BpfBytes value(copied_bytes(*info));
+		bool first = true;
+
+		for (std::uint64_t steps = 0; steps < 2 * std::uint64_t{info->max_entries}; steps++) {
+			BpfBytes next(info->key_size);
+
+			if (bpf_map_get_next_key(fd->get(), first ? nullptr : key.data(), next.data()) < 0) {
+				if (errno != ENOENT)
+					return bpf_error("cannot read " + pin, errno);
+				break;
+			}
+			first = false;
+			key = next;
+			if (bpf_map_lookup_elem(fd->get(), key.data(), value.data()) == 0 && seen.insert(key).second)
+				out.emplace_back(key, value);
+		}
+		return out;
+	}
 	Result<void> write(const std::string &pin, const BpfBytes &key, const BpfBytes &value) override
 	{
 		auto fd = open_pin(pin);
 
 		if (!fd)
 			return fd.error();
-		if (bpf_map_update_elem(fd->get(), key.data(), value.data(), BPF_ANY) < 0)
+		auto info = info_of<bpf_map_info>(fd->get(), pin);
+
+		if (!info)
+			return info.error();
+
+		BpfBytes copies;
+
+		if (value.size() != info->value_size)
+			return Error{"cannot write " + pin + ": its values have another size"};
+		for (const std::size_t bytes = copied_bytes(*info); copies.size() < bytes;) {
+			copies.insert(copies.end(), value.begin(), value.end());
+			if (per_cpu(*info))
+				copies.resize((copies.size() + 7) / 8 * 8);
+		}
+		if (bpf_map_update_elem(fd->get(), key.data(), copies.data(), BPF_ANY) < 0)
 			return bpf_error("cannot write " + pin, errno);
 		return {};
 	}
@@ -734,6 +821,9 @@ public:
 		s.xlated_insns = info->xlated_prog_len / static_cast<std::uint32_t>(sizeof(bpf_insn));
 		s.loaded_ns = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME) +
 			      static_cast<std::int64_t>(info->load_time);
+		s.misses = info->recursion_misses;
+		s.runs = info->run_cnt;
+		s.run_ns = info->run_time_ns;
 		return s;
 	}
 
@@ -752,6 +842,20 @@ public:
 		if (info->cgroup.cgroup_id == 0)
 			return std::string("(gone)");
 		return cgroup_path(info->cgroup.cgroup_id);
+	}
+
+	Result<void> attach_raw_tracepoint(const std::string &pin, const std::string &tracepoint,
+					   const std::string &link_pin) override
+	{
+		auto fd = open_pin(pin);
+
+		if (!fd)
+			return fd.error();
+		const Fd link(bpf_raw_tracepoint_open(tracepoint.c_str(), fd->get()));
+
+		if (!link)
+			return bpf_error("cannot attach to tracepoint " + tracepoint, errno);
+		return pin_fd(link.get(), link_pin);
 	}
 
 	void detach(const std::string &link_pin) override

@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "fd.h"
@@ -19,7 +20,7 @@ namespace swift {
 
 using BpfBytes = std::vector<std::byte>;
 
-enum class BpfProgramKind { congestion, sock_ops, cgroup_skb, tracing, other };
+enum class BpfProgramKind { congestion, sock_ops, cgroup_skb, tracing, raw_tracepoint, other };
 
 struct BpfProgram {
 	std::string name;
@@ -50,6 +51,9 @@ struct BpfProgramStatus {
 	std::uint32_t verified_insns = 0; // that the verifier went through
 	std::uint32_t xlated_insns = 0; // of the program itself
 	std::int64_t loaded_ns = 0; // CLOCK_REALTIME
+	std::uint64_t misses = 0; // runs left out: it was running on that CPU already
+	std::uint64_t runs = 0; // with their time, while kernel.bpf_stats_enabled is 1
+	std::uint64_t run_ns = 0;
 };
 
 struct BpfOpsStatus {
@@ -77,6 +81,12 @@ public:
 	// Before load().
 	virtual Result<void> skip_program(const std::string &program) = 0;
 	virtual Result<void> reuse_map(const std::string &map, const std::string &pin) = 0;
+	virtual Result<void> set_max_entries(const std::string &map, std::uint32_t n) = 0;
+	// Of .rodata; an object without it is left as it is.
+	virtual Result<void> set_constant(const std::string &name, const BpfBytes &value) = 0;
+	// A tracing program: attach_tracing() will be to @function of the program at @pin.
+	virtual Result<void> set_target(const std::string &program, const std::string &pin,
+					const std::string &function) = 0;
 	virtual Result<void> load(bool ops_by_link) = 0;
 	// All that the verifier said of the program it refused.
 	[[nodiscard]] virtual std::string verifier_log() const = 0;
@@ -128,11 +138,17 @@ public:
 	virtual Result<void> create_hash(const BpfMap &map, const std::string &pin) = 0;
 	virtual Result<std::vector<BpfBytes>> keys(const std::string &pin) const = 0;
 	virtual Result<std::optional<BpfBytes>> read(const std::string &pin, const BpfBytes &key) const = 0;
+	// All that is in it; values of maps that have one for each CPU are in a row.
+	virtual Result<std::vector<std::pair<BpfBytes, BpfBytes>>> entries(const std::string &pin) const = 0;
+	// In a map that has one for each CPU, to all of them.
 	virtual Result<void> write(const std::string &pin, const BpfBytes &key, const BpfBytes &value) = 0;
 	virtual Result<void> erase(const std::string &pin, const BpfBytes &key) = 0;
 
 	virtual Result<BpfProgramStatus> program(const std::string &pin) const = 0;
 	virtual Result<std::string> cgroup_of(const std::string &link_pin) const = 0;
+	// The program at @pin; ENOENT if the kernel and its modules have no such tracepoint.
+	virtual Result<void> attach_raw_tracepoint(const std::string &pin, const std::string &tracepoint,
+						   const std::string &link_pin) = 0;
 	// Links end with their last pin anyway: this is so that it is now.
 	virtual void detach(const std::string &link_pin) = 0;
 	// What is pinned at @pin in place of what the link has; atomic.

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "diag.h"
+#include "telemetry.h"
 #include "text.h"
 
 namespace swift {
@@ -142,6 +143,8 @@ Result<void> check_bpf_name(const std::string &name)
 	if (name.empty() || name.size() > 15 || name.find_first_not_of(allowed) != std::string::npos)
 		return Error{"not a name of a congestion control", name.empty() ? "(empty)" : name,
 			     "1 to 15 of A-Z a-z 0-9 _ -"};
+	if (name == telemetry_name)
+		return Error{"not a congestion control, and with load and unload only", name};
 	return {};
 }
 
@@ -398,6 +401,13 @@ Result<void> BpfVariants::put_default_back(const std::string &name, BpfReport &r
 	return dry_run ? Result<void>() : system_.remove_file(default_file(name));
 }
 
+// Telemetry that cannot be had is no reason to do without the congestion control.
+void BpfVariants::let_watch(const std::string &name, BpfReport &report)
+{
+	if (auto ok = BpfTelemetry(system_, host_).watch(name); !ok)
+		report.notes.push_back("the telemetry does not watch it: " + ok.error().text());
+}
+
 BpfReport BpfVariants::unload(const std::string &name, bool dry_run)
 {
 	BpfReport report;
@@ -434,6 +444,7 @@ BpfReport BpfVariants::unload(const std::string &name, bool dry_run)
 		report.steps.push_back("would unregister " + name + ", detach its programs and remove " + dir);
 		return report;
 	}
+	BpfTelemetry(system_, host_).forget(name);
 	for (const std::string &each : {dir, staging})
 		if (auto ok = take_down(each); !ok)
 			return failed(ok.error());
@@ -623,6 +634,7 @@ BpfReport BpfVariants::load(const BpfLoadRequest &request)
 			return failed(ok.error());
 	}
 	undo.forget();
+	let_watch(name, report);
 	return report;
 }
 
@@ -819,6 +831,7 @@ BpfReport BpfVariants::swap(const BpfLoadRequest &request)
 	if (auto done = exchange(same, *plan, report); !done)
 		return failed(done.error());
 	report.notes.emplace_back("flows that exist keep the old programs until they close");
+	let_watch(name, report);
 	// What is in the staging directory now is the old one.
 	if (auto ok = remove_pins(plan->staging); !ok)
 		report.notes.push_back(ok.error().text());
@@ -1059,11 +1072,13 @@ Result<BpfListing> BpfVariants::list()
 		const bool leftover = pin.ends_with("~new");
 		const std::string name = leftover ? pin.substr(0, pin.size() - 4) : pin;
 
-		if (!check_bpf_name(name))
+		if (!check_bpf_name(name)) // the telemetry, and what is not ours
 			continue;
 		out.loaded.push_back(status(name, dir_of(pin)));
 		out.loaded.back().leftover = leftover;
 	}
+
+	out.telemetry = BpfTelemetry(system_, host_).status();
 
 	const auto files = system_.list_dir(bpf_object_dir);
 

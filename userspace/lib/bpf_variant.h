@@ -18,6 +18,7 @@
 
 #include "bpf_host.h"
 #include "bpf_law.h"
+#include "bpf_telemetry.h"
 #include "system.h"
 
 namespace swift {
@@ -72,6 +73,7 @@ struct BpfListing {
 	BpfAbilities abilities;
 	std::vector<BpfStatus> loaded;
 	std::vector<std::string> loadable; // names of installed objects that are not loaded
+	std::optional<TelemetryStatus> telemetry;
 };
 
 struct BpfSettings {
@@ -111,6 +113,7 @@ private:
 	Result<void> remove_pins(const std::string &dir);
 	Result<void> take_down(const std::string &dir);
 	Result<void> mend(const std::string &name);
+	void let_watch(const std::string &name, BpfReport &report);
 	Result<void> put_default_back(const std::string &name, BpfReport &report, bool dry_run);
 	[[nodiscard]] std::string default_cc() const;
 	[[nodiscard]] bool registered(const std::string &name) const;

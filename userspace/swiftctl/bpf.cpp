@@ -9,6 +9,7 @@
 #include <cstdio>
 
 #include "say.h"
+#include "telemetry.h"
 #include "text.h"
 
 namespace swift {
@@ -36,6 +37,34 @@ BpfReport act(BpfVariants &variants, const BpfOptions &o)
 				     o.make_default, o.plain, o.dry_run};
 
 	return o.action == BpfOptions::Action::load ? variants.load(request) : variants.swap(request);
+}
+
+// Options that are not for what is loaded or unloaded; "" if there is none.
+std::string misplaced(const BpfOptions &o)
+{
+	const TelemetryRequest &t = o.telemetry;
+	const bool of_telemetry = !t.prefixes.empty() || !t.v4_len.empty() || !t.v6_len.empty() ||
+				  !t.max_flows.empty() || !t.max_prefixes.empty() || !t.tx_one_in.empty() ||
+				  o.module_only;
+	const bool of_variants = !o.set.empty() || !o.cgroup.empty() || o.no_echo || o.make_default || o.plain;
+
+	if (o.name == telemetry_name && of_variants)
+		return "--set, --cgroup, --no-echo, --default and --plain are for congestion controls, not for telemetry";
+	if (o.name != telemetry_name && of_telemetry)
+		return "--prefix, --v4-len, --v6-len, --flows, --prefixes, --tx and --module-only are for telemetry";
+	return "";
+}
+
+BpfReport act_on_telemetry(BpfTelemetry &telemetry, const BpfOptions &o)
+{
+	if (o.action == BpfOptions::Action::unload)
+		return telemetry.unload(o.module_only, o.dry_run);
+
+	TelemetryRequest request = o.telemetry;
+
+	request.file = o.object;
+	request.dry_run = o.dry_run;
+	return telemetry.load(request);
 }
 
 int finish(const BpfOptions &options, const BpfReport &report)
@@ -162,6 +191,19 @@ std::vector<std::string> bpf_notes(const BpfListing &listing)
 		notes.emplace_back("this kernel cannot run congestion controls in BPF: no BTF, or no struct_ops");
 	else if (!listing.abilities.bpffs)
 		notes.emplace_back("bpffs is not mounted: mount -t bpf bpf /sys/fs/bpf");
+	if (listing.telemetry && listing.telemetry->leftover) {
+		notes.emplace_back("swiftctl bpf unload telemetry removes what a killed loader left of it");
+	} else if (listing.telemetry) {
+		const TelemetryStatus &t = *listing.telemetry;
+		std::vector<std::string> watched = t.watched;
+
+		if (t.module_attached)
+			watched.insert(watched.begin(), "the module");
+		notes.push_back(fmt::format("telemetry is loaded and watches {}; up to {} flows, {} prefixes{}",
+					    watched.empty() ? "nothing yet" : fmt::format("{}", fmt::join(watched, ", ")),
+					    t.max_flows, t.max_prefixes,
+					    t.tx_one_in ? fmt::format(", tx of one packet in {}", t.tx_one_in) : ""));
+	}
 	if (!listing.loadable.empty())
 		notes.push_back(fmt::format("can be loaded: {}", fmt::join(listing.loadable, ", ")));
 	for (const BpfStatus &s : listing.loaded)
@@ -223,6 +265,16 @@ int run_bpf(const BpfOptions &options)
 		return show_list(variants, options);
 	case BpfOptions::Action::get:
 		return show_settings(variants, options);
+	case BpfOptions::Action::load:
+	case BpfOptions::Action::unload:
+		if (const std::string wrong = misplaced(options); !wrong.empty())
+			return fail_usage(verb, wrong);
+		if (options.name == telemetry_name) {
+			BpfTelemetry telemetry(*system, *host);
+
+			return finish(options, act_on_telemetry(telemetry, options));
+		}
+		[[fallthrough]];
 	default:
 		return finish(options, act(variants, options));
 	}

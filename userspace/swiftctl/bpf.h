@@ -22,6 +22,8 @@ struct BpfOptions {
 	std::vector<std::string> set; // tunable=value; of get: tunables
 	std::string cgroup;
 	std::string prefix;
+	TelemetryRequest telemetry; // of load telemetry: what is not above
+	bool module_only = false;
 	bool no_echo = false;
 	bool make_default = false;
 	bool erase = false;

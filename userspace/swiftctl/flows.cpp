@@ -148,7 +148,7 @@ int run_flows(const FlowsOptions &options)
 	if (!snapshot)
 		return fail(verb, snapshot.error().text());
 	if (!snapshot->module_loaded && !snapshot->bpf_loaded && snapshot->unread_count == 0 &&
-	    snapshot->swift_count + snapshot->guarded_count == 0) {
+	    snapshot->swift_count + snapshot->other_count + snapshot->guarded_count == 0) {
 		if (options.json)
 			print(flows_json(*snapshot, query->watch_s > 0));
 		return fail(verb, "no swift flows: the module tcp_swift is not loaded; " +

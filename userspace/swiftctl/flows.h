@@ -55,6 +55,7 @@ struct FlowSnapshot {
 	std::int64_t time_ns = 0; // CLOCK_REALTIME
 	std::vector<Flow> flows; // chosen, in order
 	std::size_t swift_count = 0; // before choosing
+	std::size_t other_count = 0; // of bpf_timely and bpf_gcn, which have no record
 	std::size_t guarded_count = 0;
 	std::size_t unread_count = 0; // of BPF variants, whose records need root
 	std::size_t bad_records = 0;

@@ -29,6 +29,12 @@ struct FlowColumn {
 
 constexpr const char *nothing = "-";
 
+// The laws that Swift is compared with: what they show is TCP's.
+bool runs_other_law(const Flow &f)
+{
+	return f.cc == "bpf_timely" || f.cc == "bpf_gcn";
+}
+
 std::string us_text(std::uint32_t ns)
 {
 	return fmt::format("{:.1f}", ns / 1000.0);
@@ -75,6 +81,8 @@ constexpr std::array flow_columns = {
 		   [](const Flow &f) { return Key(f.local); }},
 	FlowColumn{"remote", "", false, 0, [](const Flow &f) { return Cell{f.remote.text()}; },
 		   [](const Flow &f) { return Key(f.remote); }},
+	FlowColumn{"cc", "", false, 0, [](const Flow &f) { return Cell{f.cc}; },
+		   [](const Flow &f) { return Key(f.cc); }},
 	FlowColumn{"state", "", false, 9, [](const Flow &f) { return Cell{short_state(f.state)}; },
 		   [](const Flow &f) { return Key(short_state(f.state)); }},
 	FlowColumn{"window", "", true, 0,
@@ -313,7 +321,7 @@ Result<FlowQuery> FlowQuery::from(const FlowsOptions &o)
 
 bool FlowQuery::matches(const Flow &f) const
 {
-	if (!(f.runs_swift() || (guarded_too && f.is_guarded())))
+	if (!(f.runs_swift() || runs_other_law(f) || (guarded_too && f.is_guarded())))
 		return false;
 	if (!any_contains(src, f.local.address) || !any_contains(dst, f.remote.address) ||
 	    !any_is(sport, f.local.port) || !any_is(dport, f.remote.port))
@@ -330,6 +338,7 @@ void choose(std::vector<Flow> all, const FlowQuery &query, FlowSnapshot &snapsho
 
 	for (Flow &f : all) {
 		snapshot.swift_count += f.runs_swift();
+		snapshot.other_count += runs_other_law(f);
 		snapshot.guarded_count += f.is_guarded();
 		if (query.matches(f))
 			chosen.push_back(std::move(f));
@@ -352,14 +361,18 @@ void choose(std::vector<Flow> all, const FlowQuery &query, FlowSnapshot &snapsho
 Table flow_table(const std::vector<Flow> &flows)
 {
 	Table table;
+	const bool one_cc = std::all_of(flows.begin(), flows.end(), [&](const Flow &f) { return f.cc == flows[0].cc; });
+	const auto shown = [&](const FlowColumn &c) { return c.name != "cc" || !one_cc; };
 
 	for (const FlowColumn &c : flow_columns)
-		table.columns.push_back({title(c), c.right, c.rank});
+		if (shown(c))
+			table.columns.push_back({title(c), c.right, c.rank});
 	for (const Flow &f : flows) {
 		auto &row = table.rows.emplace_back();
 
 		for (const FlowColumn &c : flow_columns)
-			row.push_back(c.cell(f));
+			if (shown(c))
+				row.push_back(c.cell(f));
 	}
 	return table;
 }
@@ -367,9 +380,9 @@ Table flow_table(const std::vector<Flow> &flows)
 std::vector<std::string> flow_notes(const FlowSnapshot &s, const FlowQuery &query)
 {
 	std::vector<std::string> notes;
-	const std::size_t eligible = s.swift_count + (query.guarded_too ? s.guarded_count : 0);
+	const std::size_t eligible = s.swift_count + s.other_count + (query.guarded_too ? s.guarded_count : 0);
 
-	if (s.swift_count == 0 && s.flows.empty())
+	if (s.swift_count + s.other_count == 0 && s.flows.empty())
 		notes.emplace_back("no swift flows");
 	else if (s.flows.size() < eligible)
 		notes.push_back(fmt::format("{} of {} flows shown", s.flows.size(), eligible));

@@ -4,6 +4,7 @@
 
 #include "bpf.h"
 #include "clock.h"
+#include "delays.h"
 #include "doctor.h"
 #include "enable.h"
 #include "flows.h"
@@ -84,6 +85,13 @@ void put_line(Json &j, const ClockLine &line, const HostNow &now)
 	j["error_ns"] = line.error_ns;
 }
 
+Json program_json(const BpfProgramStatus &p)
+{
+	return {{"name", p.name},	{"id", p.id},	    {"insns", p.xlated_insns},
+		{"verified_insns", p.verified_insns},	    {"runs", p.runs},
+		{"run_ns", p.run_ns},	{"misses", p.misses}};
+}
+
 } // namespace
 
 std::string flows_json(const FlowSnapshot &s, bool one_line)
@@ -94,6 +102,7 @@ std::string flows_json(const FlowSnapshot &s, bool one_line)
 	j["time_ns"] = s.time_ns;
 	j["module_loaded"] = s.module_loaded;
 	j["swift_flows"] = s.swift_count;
+	j["other_law_flows"] = s.other_count;
 	j["guarded_flows"] = s.guarded_count;
 	j["interrupted"] = s.interrupted;
 	j["bad_records"] = s.bad_records;
@@ -280,13 +289,24 @@ std::string bpf_list_json(const BpfListing &l)
 					   {"references", s.ops->references}};
 		v["programs"] = Json::array();
 		for (const BpfProgramStatus &p : s.programs)
-			v["programs"].push_back({{"name", p.name},
-						 {"id", p.id},
-						 {"insns", p.xlated_insns},
-						 {"verified_insns", p.verified_insns}});
+			v["programs"].push_back(program_json(p));
 		j["loaded"].push_back(std::move(v));
 	}
 	j["loadable"] = l.loadable;
+	j["telemetry"] = nullptr;
+	if (l.telemetry) {
+		const TelemetryStatus &t = *l.telemetry;
+		Json v = {{"left_by_killed_loader", t.leftover}, {"module_watched", t.module_attached},
+			  {"watched", t.watched}, {"max_flows", t.max_flows}, {"max_prefixes", t.max_prefixes}};
+
+		v["tx_one_in"] = t.tx_one_in ? Json(t.tx_one_in) : Json(nullptr);
+		if (t.since_ns)
+			v["loaded_time_ns"] = t.since_ns;
+		v["programs"] = Json::array();
+		for (const BpfProgramStatus &p : t.programs)
+			v["programs"].push_back(program_json(p));
+		j["telemetry"] = std::move(v);
+	}
 	return text_of(j);
 }
 
@@ -320,6 +340,89 @@ std::string bpf_settings_json(const BpfSettings &s, const std::string &name)
 		for (std::size_t i = 0; i < values.size(); i++)
 			p["values"][std::string(s.law->tunables[i].name)] = number(s.law->tunables[i], values[i]);
 		j["profiles"].push_back(std::move(p));
+	}
+	return text_of(j);
+}
+
+namespace {
+
+Json histogram_json(const LogHistogram &h)
+{
+	Json j = {{"count", h.count()}, {"sum", h.sum()}};
+
+	if (h.empty())
+		return j;
+	j["mean"] = h.mean();
+	j["p50"] = h.quantile(0.5);
+	j["p90"] = h.quantile(0.9);
+	j["p99"] = h.quantile(0.99);
+	j["p999"] = h.quantile(0.999);
+	j["buckets"] = Json::array();
+	for (std::size_t i = 0; i < LogHistogram::bucket_count; i++)
+		if (h.buckets()[i] > 0)
+			j["buckets"].push_back({{"from", LogHistogram::lower(i)},
+						{"below", LogHistogram::upper(i)},
+						{"count", h.buckets()[i]}});
+	return j;
+}
+
+void put_counts(Json &j, const TelemetryCounts &c)
+{
+	j["samples"] = c.samples();
+	for (std::size_t i = 0; i < decision_count; i++)
+		j["decisions"][std::string(decision_name(static_cast<Decision>(i)))] = c.decisions[i];
+	j["lost_pkts"] = c.losses;
+	for (std::size_t i = 0; i < telemetered_count; i++)
+		j[std::string(telemetered_name(static_cast<Telemetered>(i)))] = histogram_json(c.histograms[i]);
+}
+
+} // namespace
+
+std::string delays_json(const TelemetryReading &r, const DelaysQuery &query)
+{
+	Json j;
+
+	j["schema"] = 1;
+	j["monotonic_ns"] = r.time_ns;
+	j["interval_s"] = query.interval_s > 0 ? Json(query.interval_s) : Json(nullptr);
+	j["module_watched"] = r.module_attached;
+	j["tx_one_in"] = r.tx_one_in ? Json(r.tx_one_in) : Json(nullptr);
+	j["samples"] = r.samples;
+	j["missed"] = r.missed;
+	j["flows_evicted"] = r.flows_evicted;
+	j["samples_without_flow"] = r.without_flow;
+	j["samples_in_other_prefix"] = r.in_other;
+	j["samples_without_prefix"] = r.without_prefix;
+	j["max_flows"] = r.max_flows;
+	j["max_prefixes"] = r.max_prefixes;
+	j["relative_error"] = 0.125;
+	j["prefixes"] = Json::array();
+	for (const TelemetryPrefix &p : r.prefixes) {
+		Json e = {{"dst_prefix", prefix_text(p.prefix)}, {"cc", p.cc}};
+
+		if (!query.wants(p.prefix))
+			continue;
+		put_counts(e, p.counts);
+		j["prefixes"].push_back(std::move(e));
+	}
+	j["flows"] = Json::array();
+	for (const TelemetryFlow &f : r.flows) {
+		Json e = {{"local_addr", f.local.address.text()},
+			  {"local_port", f.local.port},
+			  {"remote_addr", f.remote.address.text()},
+			  {"remote_port", f.remote.port},
+			  {"cc", f.cc},
+			  {"dst_prefix", prefix_text(f.prefix)},
+			  {"netns", f.netns},
+			  {"first_ns", f.first_ns},
+			  {"last_ns", f.last_ns}};
+
+		if (!query.wants(f.remote.address))
+			continue;
+		if (f.cookie)
+			e["cookie"] = f.cookie;
+		put_counts(e, f.counts);
+		j["flows"].push_back(std::move(e));
 	}
 	return text_of(j);
 }

@@ -1,0 +1,658 @@
+// SPDX-License-Identifier: MIT
+// The telemetry on a made-up kernel: loading it and letting it watch, after any failure;
+// what its maps hold as plain data; and what `swiftctl delays` makes of that.
+#include "telemetry.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "bpf_telemetry.h"
+#include "bpf_variant.h"
+#include "cli.h"
+#include "delays.h"
+#include "fake_bpf_host.h"
+#include "flows.h"
+#include "telemetry_maps.h"
+
+using namespace swift;
+using swift_test::FakeBpfFile;
+using swift_test::FakeBpfHost;
+using swift_test::FakeBpfSystem;
+
+namespace {
+
+const std::string dir = "/sys/fs/bpf/tcp_swift/telemetry";
+constexpr const char *object = "/usr/lib/tcp_swift/bpf/swift_telemetry.bpf.o";
+
+template <typename T> BpfBytes bytes_of(const T &value)
+{
+	const auto *p = reinterpret_cast<const std::byte *>(&value);
+
+	return {p, p + sizeof(value)};
+}
+
+FakeBpfFile telemetry_file()
+{
+	FakeBpfFile f;
+
+	f.ops = "";
+	f.registers = "";
+	f.programs = {{"telemetry_module", BpfProgramKind::raw_tracepoint, "raw_tp/swift_sample"},
+		      {"telemetry_variant", BpfProgramKind::tracing, "fentry/swift_decided_at"},
+		      {"telemetry_tx", BpfProgramKind::tracing, "tp_btf/net_dev_start_xmit"}};
+	f.maps = {{"flows", 9, sizeof(telemetry_flow_key), sizeof(telemetry_flow), 16384, false, false},
+		  {"prefixes", 5, sizeof(telemetry_prefix_key), sizeof(telemetry_prefix), 256, false, false},
+		  {"networks", 11, 20, 4, 1024, false, false},
+		  {"counters", 6, 4, 8, TELEMETRY_COUNTERS, false, false},
+		  {"settings", 2, 4, sizeof(telemetry_settings), 1, false, false},
+		  {"nothing", 2, 4, sizeof(telemetry_prefix), 1, false, false},
+		  {"swift_te.rodata", 2, 4, 24, 1, false, true}};
+	return f;
+}
+
+struct Machine {
+	FakeBpfHost host;
+	FakeBpfSystem system{host};
+	BpfVariants variants{system, host};
+	BpfTelemetry telemetry{system, host};
+
+	Machine()
+	{
+		FakeBpfFile &swift = host.files["/usr/lib/tcp_swift/bpf/bpf_swift.bpf.o"];
+
+		swift.maps.push_back({"telemetry_on", 2, 4, 4, 1, false, false});
+		host.files["/tmp/second.bpf.o"] = swift;
+		host.files[object] = telemetry_file();
+		module(true);
+	}
+	void module(bool there)
+	{
+		host.tracepoints.clear();
+		if (there) {
+			host.tracepoints.insert("swift_sample");
+			system.files["/proc/sys/net/ipv4/tcp_swift/ai_milli"] = "1000\n";
+			system.files["/sys/module/tcp_swift/initstate"] = "live\n";
+		}
+	}
+	BpfReport load_swift()
+	{
+		BpfLoadRequest r;
+
+		r.name = "bpf_swift";
+		return variants.load(r);
+	}
+	bool watches(const std::string &program) const
+	{
+		for (const auto &weak : host.links)
+			if (const auto link = weak.lock(); link && link->holds->program.starts_with("telemetry_variant") &&
+							   link->cgroup.starts_with(program))
+				return true;
+		return false;
+	}
+	std::uint32_t on() const
+	{
+		const auto &content = host.pinned.at("/sys/fs/bpf/tcp_swift/bpf_swift/telemetry_on")->content;
+		std::uint32_t v = 0;
+
+		if (!content.empty())
+			std::memcpy(&v, content.begin()->second.data(), sizeof(v));
+		return v;
+	}
+};
+
+std::string error_of(const BpfReport &r)
+{
+	return r.error ? r.error->text() : "";
+}
+
+telemetry_prefix_key prefix_key(const char *cidr, const char *cc)
+{
+	telemetry_prefix_key k{};
+
+	if (cidr) {
+		const auto p = *BpfPrefix::parse(cidr);
+
+		std::copy(p.address.begin(), p.address.end(), k.addr);
+		k.prefix_len = p.length;
+	} else {
+		k.prefix_len = TELEMETRY_OTHER;
+	}
+	std::strncpy(k.cc, cc, sizeof(k.cc) - 1);
+	return k;
+}
+
+void put(FakeBpfHost &host, const std::string &map, const BpfBytes &key, const BpfBytes &value)
+{
+	host.pinned.at(dir + "/" + map)->content[key] = value;
+}
+
+telemetry_prefix prefix_with(std::uint64_t n, std::uint32_t fabric_ns)
+{
+	telemetry_prefix p{};
+
+	p.decisions[TCP_SWIFT_INCREASE] = n;
+	p.losses = 2;
+	p.sums[TELEMETRY_FABRIC] = n * fabric_ns;
+	p.buckets[TELEMETRY_FABRIC][LogHistogram::bucket_of(fabric_ns)] = n;
+	return p;
+}
+
+} // namespace
+
+/* --- Loading ---------------------------------------------------------------------------- */
+
+TEST(BpfTelemetry, LoadsAndLeavesNothing)
+{
+	Machine m;
+	const std::string before = m.host.world();
+
+	ASSERT_EQ(error_of(m.telemetry.load({})), "");
+	EXPECT_TRUE(m.host.exists(dir + "/link_telemetry_module"));
+	EXPECT_FALSE(m.host.exists(dir + "/link_telemetry_tx"));
+	EXPECT_EQ(m.host.map(dir + "/flows")->max_entries, 16384U);
+	EXPECT_TRUE(m.telemetry.status()->module_attached);
+	ASSERT_EQ(error_of(m.telemetry.unload(false, false)), "");
+	EXPECT_EQ(m.host.world(), before);
+	EXPECT_FALSE(m.telemetry.status());
+}
+
+TEST(BpfTelemetry, AfterAnyFailureTheWorldIsAsBefore)
+{
+	for (int n = 1;; n++) {
+		Machine m;
+
+		ASSERT_EQ(error_of(m.load_swift()), "");
+		const std::string before = m.host.world();
+
+		m.host.operations = 0;
+		m.host.fail_at = n;
+		TelemetryRequest r;
+
+		r.tx_one_in = "100";
+		r.prefixes = {"10.1.0.0/16"};
+		const BpfReport report = m.telemetry.load(r);
+
+		if (m.host.operations < n) {
+			EXPECT_FALSE(report.error);
+			EXPECT_GT(n, 15);
+			break;
+		}
+		ASSERT_TRUE(report.error) << n;
+		EXPECT_TRUE(report.steps.empty());
+		EXPECT_FALSE(m.host.exists(dir)) << n << report.error->text();
+		EXPECT_FALSE(m.host.exists(dir + "~new")) << n << report.error->text();
+		EXPECT_FALSE(m.watches("cong_control")) << n;
+		EXPECT_EQ(m.on(), 0U) << n;
+		// The map of the variant may have got the value that it began with.
+		m.host.pinned.at("/sys/fs/bpf/tcp_swift/bpf_swift/telemetry_on")->content.clear();
+		EXPECT_EQ(m.host.world(), before) << n;
+	}
+}
+
+TEST(BpfTelemetry, AKilledLoaderIsMendedByTheNext)
+{
+	for (int n = 1; n < 60; n++) {
+		Machine m;
+
+		m.host.fail_at = n;
+		m.host.dead_after = true;
+		const BpfReport killed = m.telemetry.load({});
+
+		m.host.fail_at = 0;
+		if (!killed.error)
+			break;
+		EXPECT_EQ(error_of(m.telemetry.load({})), "") << n;
+		EXPECT_EQ(error_of(m.telemetry.unload(false, false)), "") << n;
+		EXPECT_TRUE(m.host.pinned.empty()) << n;
+		EXPECT_TRUE(m.host.dirs.empty()) << n;
+	}
+}
+
+TEST(BpfTelemetry, DryRunChangesNothing)
+{
+	Machine m;
+	TelemetryRequest r;
+
+	ASSERT_EQ(error_of(m.load_swift()), "");
+	const std::string before = m.host.world();
+
+	r.dry_run = true;
+	const BpfReport report = m.telemetry.load(r);
+
+	EXPECT_EQ(error_of(report), "");
+	EXPECT_EQ(report.steps.size(), 3U);
+	for (const std::string &step : report.steps)
+		EXPECT_TRUE(step.starts_with("would ")) << step;
+	EXPECT_EQ(m.host.world(), before);
+	ASSERT_EQ(error_of(m.telemetry.load({})), "");
+	const std::string loaded = m.host.world();
+
+	EXPECT_EQ(error_of(m.telemetry.unload(false, true)), "");
+	EXPECT_EQ(error_of(m.telemetry.unload(true, true)), "");
+	EXPECT_EQ(m.host.world(), loaded);
+}
+
+TEST(BpfTelemetry, SaysInOneLineWhatIsWrong)
+{
+	const auto load = [](const auto &change, TelemetryRequest r = {}) {
+		Machine m;
+
+		change(m);
+		return m.telemetry.load(r);
+	};
+	const auto with = [&](std::string TelemetryRequest::*field, const char *text) {
+		TelemetryRequest r;
+
+		r.*field = text;
+		const BpfReport report = load([](Machine &) {}, r);
+
+		EXPECT_TRUE(report.usage) << text;
+		return error_of(report);
+	};
+
+	EXPECT_NE(error_of(load([](Machine &m) { m.host.can.btf = false; })).find("no BTF"), std::string::npos);
+	EXPECT_NE(error_of(load([](Machine &m) { m.host.can.bpffs = false; })).find("bpffs is not mounted"),
+		  std::string::npos);
+	EXPECT_EQ(error_of(load([](Machine &m) { m.system.root = false; })), "needs root (--dry-run does not)");
+	EXPECT_NE(error_of(load([](Machine &m) { (void)m.telemetry.load({}); })).find("loaded already"),
+		  std::string::npos);
+	EXPECT_NE(error_of(load([](Machine &m) { m.host.files.erase(object); })).find("cannot open"), std::string::npos);
+	EXPECT_NE(error_of(load([](Machine &m) { m.host.files[object].maps[0].value_bytes = 8; })).find("another version"),
+		  std::string::npos);
+	EXPECT_EQ(with(&TelemetryRequest::v4_len, "33"), "--v4-len: '33' (allowed: 0 to 32)");
+	EXPECT_EQ(with(&TelemetryRequest::v6_len, "x"), "--v6-len: 'x' (allowed: 0 to 128)");
+	EXPECT_EQ(with(&TelemetryRequest::max_flows, "0"), "--flows: '0' (allowed: 64 to 1048576)");
+	EXPECT_EQ(with(&TelemetryRequest::tx_one_in, "0"), "--tx: '0' (allowed: 1 to 1000000)");
+
+	TelemetryRequest r;
+
+	r.prefixes = {"10.1.2.3/16"};
+	EXPECT_NE(error_of(load([](Machine &) {}, r)).find("10.1.2.3/16"), std::string::npos);
+	EXPECT_NE(error_of(Machine().telemetry.unload(false, false)).find("not loaded"), std::string::npos);
+}
+
+TEST(BpfTelemetry, WithoutTheModuleItWaitsForIt)
+{
+	Machine m;
+
+	m.module(false);
+	const BpfReport first = m.telemetry.load({});
+
+	ASSERT_EQ(error_of(first), "");
+	EXPECT_EQ(first.notes.size(), 1U);
+	EXPECT_FALSE(m.telemetry.status()->module_attached);
+	EXPECT_NE(error_of(m.telemetry.load({})).find("loaded already"), std::string::npos);
+	m.module(true);
+	EXPECT_EQ(error_of(m.telemetry.load({})), "");
+	EXPECT_TRUE(m.telemetry.status()->module_attached);
+	// It lets go again, and stays itself.
+	EXPECT_EQ(error_of(m.telemetry.unload(true, false)), "");
+	EXPECT_FALSE(m.telemetry.status()->module_attached);
+	EXPECT_TRUE(m.host.exists(dir + "/flows"));
+	EXPECT_NE(error_of(m.telemetry.unload(true, false)).find("not attached"), std::string::npos);
+}
+
+TEST(BpfTelemetry, WatchesVariantsThatComeBeforeOrAfter)
+{
+	for (const bool before : {true, false}) {
+		Machine m;
+
+		if (before)
+			ASSERT_EQ(error_of(m.load_swift()), "");
+		ASSERT_EQ(error_of(m.telemetry.load({})), "");
+		if (!before)
+			ASSERT_EQ(error_of(m.load_swift()), "");
+		EXPECT_TRUE(m.watches("cong_control of /usr/lib"));
+		EXPECT_EQ(m.on(), 1U);
+		EXPECT_EQ(m.telemetry.status()->watched, std::vector<std::string>{"bpf_swift"});
+
+		// After a swap the flows of the old programs are still seen, after two not.
+		BpfLoadRequest r;
+
+		r.name = "bpf_swift";
+		r.file = "/tmp/second.bpf.o";
+		ASSERT_EQ(error_of(m.variants.swap(r)), "");
+		EXPECT_TRUE(m.watches("cong_control of /usr/lib"));
+		EXPECT_TRUE(m.watches("cong_control of /tmp/second"));
+		ASSERT_EQ(error_of(m.variants.swap(r)), "");
+		EXPECT_FALSE(m.watches("cong_control of /usr/lib"));
+		EXPECT_TRUE(m.watches("cong_control of /tmp/second"));
+
+		// Gone, nothing of it is held.
+		ASSERT_EQ(error_of(m.variants.unload("bpf_swift", false)), "");
+		EXPECT_FALSE(m.watches("cong_control"));
+		EXPECT_TRUE(m.telemetry.status()->watched.empty());
+		EXPECT_EQ(error_of(m.telemetry.unload(false, false)), "");
+		EXPECT_TRUE(m.host.pinned.empty());
+	}
+}
+
+TEST(BpfTelemetry, AVariantThatCannotBeWatchedLoadsAllTheSame)
+{
+	Machine m;
+
+	m.host.files["/usr/lib/tcp_swift/bpf/bpf_swift.bpf.o"].functions.clear();
+	ASSERT_EQ(error_of(m.telemetry.load({})), "");
+	const BpfReport report = m.load_swift();
+
+	EXPECT_EQ(error_of(report), "");
+	ASSERT_FALSE(report.notes.empty());
+	EXPECT_NE(report.notes.back().find("the telemetry does not watch it"), std::string::npos);
+	EXPECT_EQ(m.on(), 0U);
+}
+
+TEST(BpfTelemetry, UnloadTurnsTheVariantsOff)
+{
+	Machine m;
+
+	ASSERT_EQ(error_of(m.load_swift()), "");
+	ASSERT_EQ(error_of(m.telemetry.load({})), "");
+	ASSERT_EQ(m.on(), 1U);
+	ASSERT_EQ(error_of(m.telemetry.unload(false, false)), "");
+	EXPECT_EQ(m.on(), 0U);
+	EXPECT_FALSE(m.watches("cong_control"));
+}
+
+TEST(BpfTelemetry, IsNoCongestionControl)
+{
+	Machine m;
+
+	EXPECT_FALSE(check_bpf_name("telemetry"));
+	ASSERT_EQ(error_of(m.telemetry.load({})), "");
+	const auto listing = m.variants.list();
+
+	ASSERT_TRUE(listing);
+	EXPECT_TRUE(listing->loaded.empty());
+	EXPECT_TRUE(listing->telemetry);
+}
+
+/* --- Reading ------------------------------------------------------------------------------ */
+
+TEST(Telemetry, NotLoadedIsSaid)
+{
+	Machine m;
+	const auto t = Telemetry::open(m.host);
+
+	ASSERT_FALSE(t);
+	EXPECT_EQ(t.error().code, ENOENT);
+}
+
+TEST(Telemetry, ReadsPrefixesOfAllCpusAndFlows)
+{
+	Machine m;
+
+	ASSERT_EQ(error_of(m.telemetry.load({})), "");
+	// Two CPUs, one after the other.
+	BpfBytes two = bytes_of(prefix_with(10, 40000));
+	const BpfBytes second = bytes_of(prefix_with(5, 90000));
+
+	two.insert(two.end(), second.begin(), second.end());
+	put(m.host, "prefixes", bytes_of(prefix_key("10.1.2.0/24", "swift")), two);
+	put(m.host, "prefixes", bytes_of(prefix_key("fd00::/64", "bpf_swift")), bytes_of(prefix_with(1, 1)));
+	put(m.host, "prefixes", bytes_of(prefix_key(nullptr, "swift")), bytes_of(prefix_with(3, 7)));
+
+	BpfBytes counter = bytes_of(std::uint64_t{7});
+	const BpfBytes more = bytes_of(std::uint64_t{11});
+
+	counter.insert(counter.end(), more.begin(), more.end());
+	put(m.host, "counters", bytes_of(std::uint32_t{TELEMETRY_SAMPLES}), counter);
+	put(m.host, "counters", bytes_of(std::uint32_t{TELEMETRY_FLOWS}), bytes_of(std::uint64_t{5}));
+
+	telemetry_flow_key key{};
+	telemetry_flow flow{};
+	const auto local = *BpfPrefix::parse("10.0.0.1");
+	const auto remote = *BpfPrefix::parse("10.1.2.9");
+
+	std::copy(local.address.begin(), local.address.end(), key.local);
+	std::copy(remote.address.begin(), remote.address.end(), key.remote);
+	key.local_port = 40000;
+	key.remote_port = 80;
+	flow.prefix = prefix_key("10.1.2.0/24", "swift");
+	flow.netns = 4026531840;
+	flow.cookie = 12;
+	flow.last_ns = 99;
+	flow.hops = 3;
+	flow.losses = 4;
+	flow.decisions[TCP_SWIFT_DECREASE_BOTH] = 6;
+	flow.sums[TELEMETRY_TX] = 600;
+	flow.buckets[TELEMETRY_TX][LogHistogram::bucket_of(100)] = 6;
+	put(m.host, "flows", bytes_of(key), bytes_of(flow));
+
+	const auto t = Telemetry::open(m.host);
+
+	ASSERT_TRUE(t);
+	const auto r = t->read();
+
+	ASSERT_TRUE(r) << r.error().text();
+	EXPECT_EQ(r->samples, 18U);
+	EXPECT_EQ(r->flows_evicted, 4U);
+	EXPECT_EQ(r->max_flows, 16384U);
+	EXPECT_EQ(r->max_prefixes, 256U);
+	EXPECT_TRUE(r->module_attached);
+	ASSERT_EQ(r->prefixes.size(), 3U);
+	EXPECT_EQ(prefix_text(r->prefixes[0].prefix), "10.1.2.0/24");
+	EXPECT_EQ(r->prefixes[0].cc, "swift");
+	EXPECT_EQ(r->prefixes[0].counts.samples(), 15U);
+	EXPECT_EQ(r->prefixes[0].counts.losses, 4U);
+	EXPECT_EQ(r->prefixes[0].counts.of(Telemetered::fabric).count(), 15U);
+	EXPECT_EQ(r->prefixes[0].counts.of(Telemetered::fabric).sum(), 10U * 40000 + 5 * 90000);
+	EXPECT_EQ(prefix_text(r->prefixes[1].prefix), "fd00::/64");
+	EXPECT_EQ(prefix_text(r->prefixes[2].prefix), "other");
+	ASSERT_EQ(r->flows.size(), 1U);
+	EXPECT_EQ(r->flows[0].local.text(), "10.0.0.1:40000");
+	EXPECT_EQ(r->flows[0].remote.text(), "10.1.2.9:80");
+	EXPECT_EQ(r->flows[0].cookie, 12U);
+	EXPECT_EQ(r->flows[0].counts.of(Decision::decrease_both), 6U);
+	EXPECT_EQ(r->flows[0].counts.of(Telemetered::tx_host).sum(), 600U);
+}
+
+TEST(Telemetry, DifferenceOfTwoReadings)
+{
+	Machine m;
+
+	ASSERT_EQ(error_of(m.telemetry.load({})), "");
+	put(m.host, "prefixes", bytes_of(prefix_key("10.1.0.0/24", "swift")), bytes_of(prefix_with(10, 40000)));
+	put(m.host, "prefixes", bytes_of(prefix_key("10.2.0.0/24", "swift")), bytes_of(prefix_with(10, 40000)));
+	put(m.host, "prefixes", bytes_of(prefix_key("10.3.0.0/24", "swift")), bytes_of(prefix_with(10, 40000)));
+	const auto before = Telemetry::open(m.host)->read();
+
+	put(m.host, "prefixes", bytes_of(prefix_key("10.1.0.0/24", "swift")), bytes_of(prefix_with(17, 40000)));
+	put(m.host, "prefixes", bytes_of(prefix_key("10.3.0.0/24", "swift")), bytes_of(prefix_with(4, 40000)));
+	put(m.host, "prefixes", bytes_of(prefix_key("10.4.0.0/24", "swift")), bytes_of(prefix_with(2, 40000)));
+	const auto d = Telemetry::open(m.host)->read()->since(*before);
+
+	ASSERT_EQ(d.prefixes.size(), 3U); // nothing happened to 10.2
+	EXPECT_EQ(d.prefixes[0].counts.samples(), 7U);
+	EXPECT_EQ(d.prefixes[0].counts.of(Telemetered::fabric).count(), 7U);
+	EXPECT_EQ(d.prefixes[0].counts.losses, 0U);
+	EXPECT_EQ(d.prefixes[1].counts.samples(), 4U); // that began anew
+	EXPECT_EQ(d.prefixes[2].counts.samples(), 2U);
+}
+
+TEST(Telemetry, MapsOfAnotherVersionAreRefused)
+{
+	Machine m;
+
+	ASSERT_EQ(error_of(m.telemetry.load({})), "");
+	m.host.pinned.at(dir + "/prefixes")->map.value_bytes = 12;
+	const auto t = Telemetry::open(m.host);
+
+	ASSERT_FALSE(t);
+	EXPECT_NE(t.error().text().find("another version"), std::string::npos);
+}
+
+/* --- swiftctl delays ------------------------------------------------------------------------ */
+
+namespace {
+
+TelemetryReading reading()
+{
+	TelemetryReading r;
+	TelemetryPrefix p{*Prefix::parse("10.1.0.0/24"), "swift", {}};
+
+	p.counts.decisions = {0, 60, 20, 15, 4, 1};
+	for (std::uint32_t i = 0; i < 100; i++) {
+		p.counts.histograms[0].add(80000 + i * 100);
+		p.counts.histograms[5].add(50000);
+	}
+	r.prefixes = {p, {*Prefix::parse("fd00::/64"), "bpf_timely", {}}, {std::nullopt, "swift", {}}};
+	r.prefixes[1].counts.decisions[1] = 500;
+	r.flows = {{*Prefix::parse("10.0.0.1") ? Endpoint{Prefix::parse("10.0.0.1")->address, 1} : Endpoint{},
+		    {Prefix::parse("10.1.0.7")->address, 80}, "swift", Prefix::parse("10.1.0.0/24").operator*(), 1, 2, 3,
+		    4, 5, p.counts}};
+	r.module_attached = true;
+	return r;
+}
+
+DelaysQuery query(const DelaysOptions &o)
+{
+	const auto q = DelaysQuery::from(o);
+
+	EXPECT_TRUE(q);
+	return *q;
+}
+
+} // namespace
+
+TEST(Delays, RowsByPrefixOrFlowAndDestination)
+{
+	DelaysOptions o;
+
+	EXPECT_EQ(delays_rows(reading(), query(o)).size(), 3U);
+	EXPECT_EQ(delays_rows(reading(), query(o))[0].name, "fd00::/64"); // most samples first
+	o.dst = {"10.0.0.0/8"};
+	ASSERT_EQ(delays_rows(reading(), query(o)).size(), 1U);
+	o.dst = {"10.1.0.0/25"}; // a prefix is not within a longer one
+	EXPECT_TRUE(delays_rows(reading(), query(o)).empty());
+	o.by = "flow";
+	ASSERT_EQ(delays_rows(reading(), query(o)).size(), 1U);
+	EXPECT_EQ(delays_rows(reading(), query(o))[0].name, "10.0.0.1:1 > 10.1.0.7:80");
+}
+
+TEST(Delays, ATableWithColoursOnlyWhereTheyAreWanted)
+{
+	const auto rows = delays_rows(reading(), query({}));
+	const Table table = delays_table(rows, false);
+	const auto lines = render(table, Terminal{}).lines;
+
+	ASSERT_EQ(lines.size(), 4U);
+	EXPECT_NE(lines[2].find("16.0/5.0"), std::string::npos) << lines[2]; // 15 + 1 and 4 + 1 of 100
+	for (const std::string &line : lines)
+		EXPECT_EQ(line.find('\x1b'), std::string::npos);
+	EXPECT_EQ(table.rows[1][3].colour, Colour::red); // above its target
+	EXPECT_EQ(table.rows[0][3].text, "-");
+}
+
+TEST(Delays, PicturesAddUp)
+{
+	const auto rows = delays_rows(reading(), query({}));
+	const auto lines = delays_histograms(rows, Terminal{});
+	double percent = 0;
+
+	for (const std::string &line : lines) {
+		EXPECT_EQ(line.find('\x1b'), std::string::npos);
+		if (const auto bar = line.rfind('|'); bar != std::string::npos)
+			percent += std::stod(line.substr(bar + 1));
+	}
+	EXPECT_NEAR(percent, 100, 0.2);
+	Terminal colourful;
+
+	colourful.is_terminal = colourful.colours = true;
+	const auto painted = delays_histograms(rows, colourful);
+
+	EXPECT_TRUE(std::any_of(painted.begin(), painted.end(),
+				[](const std::string &l) { return l.find('\x1b') != std::string::npos; }));
+}
+
+TEST(Delays, JsonHasAll)
+{
+	DelaysOptions o;
+
+	o.json = true;
+	o.interval = "2";
+	const auto j = nlohmann::json::parse(delays_json(reading(), query(o)));
+
+	EXPECT_EQ(j["schema"], 1);
+	EXPECT_EQ(j["interval_s"], 2);
+	ASSERT_EQ(j["prefixes"].size(), 3U);
+	const auto &p = j["prefixes"][0];
+
+	EXPECT_EQ(p["dst_prefix"], "10.1.0.0/24");
+	EXPECT_EQ(p["samples"], 100);
+	EXPECT_EQ(p["decisions"]["decrease_fabric"], 15);
+	std::uint64_t sum = 0;
+
+	for (const auto &b : p["fabric_ns"]["buckets"])
+		sum += b["count"].get<std::uint64_t>();
+	EXPECT_EQ(sum, 100U);
+	EXPECT_EQ(p["remote_ns"]["count"], 0);
+	EXPECT_FALSE(p["remote_ns"].contains("p50"));
+	EXPECT_EQ(j["flows"][0]["cookie"], 3);
+}
+
+TEST(Delays, NotesOnFullMaps)
+{
+	TelemetryReading r = reading();
+
+	EXPECT_TRUE(delays_notes(r, delays_rows(r, query({}))).empty());
+	r.flows_evicted = 3;
+	r.in_other = 4;
+	r.missed = 1;
+	r.module_attached = false;
+	EXPECT_EQ(delays_notes(r, delays_rows(r, query({}))).size(), 4U);
+}
+
+TEST(Delays, CommandLine)
+{
+	const auto parse = [](std::vector<const char *> argv) {
+		argv.insert(argv.begin(), "swiftctl");
+		return parse_command_line(static_cast<int>(argv.size()), argv.data());
+	};
+	const auto ok = parse({"delays", "--by", "flow", "--dst", "10.0.0.0/8", "--interval", "5", "--hist"});
+
+	ASSERT_TRUE(std::holds_alternative<DelaysOptions>(ok));
+	EXPECT_EQ(std::get<DelaysOptions>(ok).interval, "5");
+	for (const DelaysOptions &wrong :
+	     {DelaysOptions{"host", {}, "", false, false, false}, DelaysOptions{"flow", {"x"}, "", false, false, false},
+	      DelaysOptions{"flow", {}, "0", false, false, false}, DelaysOptions{"flow", {}, "", true, false, true}})
+		EXPECT_FALSE(DelaysQuery::from(wrong));
+	const auto load = parse({"bpf", "load", "telemetry", "--tx", "64", "--prefix", "10.0.0.0/8"});
+
+	ASSERT_TRUE(std::holds_alternative<BpfOptions>(load));
+	EXPECT_EQ(std::get<BpfOptions>(load).telemetry.tx_one_in, "64");
+}
+
+/* --- swiftctl flows beside other laws ------------------------------------------------------ */
+
+TEST(Flows, OtherLawsShowWhatTcpHas)
+{
+	Flow swift;
+	Flow timely;
+	Flow cubic;
+
+	swift.cc = "swift";
+	timely.cc = "bpf_timely";
+	timely.tcp.emplace().srtt_us = 321;
+	timely.tcp->delivery_rate_Bps = 1500000;
+	cubic.cc = "cubic";
+	FlowSnapshot snapshot;
+
+	choose({swift, timely, cubic}, *FlowQuery::from({}), snapshot);
+	ASSERT_EQ(snapshot.flows.size(), 2U);
+	EXPECT_EQ(snapshot.other_count, 1U);
+	EXPECT_EQ(snapshot.swift_count, 1U);
+
+	const auto lines = render(flow_table(snapshot.flows), Terminal{}).lines;
+	std::string all;
+
+	for (const std::string &line : lines)
+		all += line + "\n";
+	EXPECT_NE(lines[0].find(" CC "), std::string::npos) << lines[0];
+	EXPECT_NE(all.find("bpf_timely"), std::string::npos);
+	EXPECT_NE(all.find("321"), std::string::npos);
+	EXPECT_NE(all.find("1.50M"), std::string::npos);
+	// One alone needs no column.
+	EXPECT_EQ(render(flow_table({timely}), Terminal{}).lines[0].find(" CC "), std::string::npos);
+}

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash disable=SC2154
+# The telemetry: what the module and the variants decide is counted, all of it and nothing
+# else; what comes, is swapped and goes while it watches; and nothing that stays behind.
+
+objects=$top/out/bpf
+pins=/sys/fs/bpf/tcp_swift
+mountpoint -q /sys/fs/bpf || mount -t bpf bpf /sys/fs/bpf
+modprobe -a tcp_dctcp 2>/dev/null
+
+telemetry() { "$swiftctl" bpf load telemetry --object "$objects/swift_telemetry.bpf.o" "$@"; }
+# The number that a jq filter makes of `swiftctl delays --json`.
+delays() { # FILTER [ARG...]
+	"$swiftctl" delays --json "${@:2}" | jq "$1"
+}
+holds() { # FILTER [ARG...]; is it true of `swiftctl delays --json`?
+	"$swiftctl" delays --json "${@:2}" >"$work/delays.json" && jq -e "$1" "$work/delays.json" >/dev/null && return
+	jq -c '[.samples, .missed, (.prefixes[] | [.dst_prefix, .cc, .samples, .rtt_ns.count])]' "$work/delays.json"
+	return 1
+}
+says() { # TEXT COMMAND...; it fails, in one line with that text
+	local text=$1
+	shift
+	! "$@" >"$work/said" 2>&1 && grep -q "$text" "$work/said" && [ "$(wc -l <"$work/said")" = 1 ] && return
+	cat "$work/said"
+	return 1
+}
+telemetry_programs() { bpftool prog show | grep -c 'name telemetry_'; }
+no_telemetry() { [ "$(telemetry_programs)" = 0 ] && [ ! -e $pins/telemetry ] && [ ! -e $pins/telemetry~new ]; }
+quiet() { # nothing is counted any more; leaves the count in $samples
+	local before
+	samples=$(delays .samples)
+	for _ in 1 2 3 4 5 6 7 8; do
+		before=$samples
+		sleep 0.3
+		samples=$(delays .samples)
+		[ "$before" != "$samples" ] || return 0
+	done
+	return 1
+}
+module_samples() { echo $(($(counter h1 samples) + $(counter h2 samples))); }
+drained() { ! in_ns h1 ss -Htn state established | grep -q . && ! in_ns h1 ss -Htn state fin-wait-1 | grep -q .; }
+carry() { # CC [IPERF3-ARG...]; some traffic from h1 to h2
+	iperf_server h2 -1 || return
+	timeout 60 ip netns exec h1 iperf3 -c "$h2_ip4" -C "$1" "${@:2}" >"$work/iperf" 2>&1 || { cat "$work/iperf"; return 1; }
+	wait_until 20 not listening h2 5201 && wait_until 20 drained
+}
+carry6() { # CC [IPERF3-ARG...]
+	iperf_server h2 -1 || return
+	timeout 60 ip netns exec h1 iperf3 -6 -c "$h2_ip6" -C "$1" "${@:2}" >"$work/iperf" 2>&1 || { cat "$work/iperf"; return 1; }
+	wait_until 20 not listening h2 5201 && wait_until 20 drained
+}
+
+topo_pair
+ok 'telemetry: not loaded, it says so' says 'not loaded' "$swiftctl" delays
+ok 'telemetry: nor unloaded' says 'not loaded' "$swiftctl" bpf unload telemetry
+ok 'telemetry: --dry-run' telemetry --dry-run
+ok 'telemetry: which loads nothing' no_telemetry
+ok 'telemetry: options out of range' says "v4-len: '33' (allowed: 0 to 32)" telemetry --v4-len 33
+ok 'telemetry: an object that is none' says 'not the telemetry' "$swiftctl" bpf load telemetry --object "$objects/bpf_gcn.bpf.o"
+ok 'telemetry: not for root alone' says 'needs root' setpriv --reuid 65534 --clear-groups "$swiftctl" bpf load telemetry --object "$objects/swift_telemetry.bpf.o"
+ok 'telemetry: nothing of this stays' no_telemetry
+
+# --- The module -----------------------------------------------------------------------------
+
+ok 'telemetry: loads without the module' telemetry --tx 1
+ok 'telemetry: not twice' says 'loaded already' telemetry
+ok 'telemetry: the list has it' eval "'$swiftctl' bpf list --json | jq -e '.telemetry.tx_one_in == 1 and (.telemetry.module_watched | not)'"
+ok 'telemetry: the module loads' swift_load
+ok 'telemetry: and is attached by a second load' telemetry
+ok 'telemetry: the list says so' eval "'$swiftctl' bpf list --json | jq -e .telemetry.module_watched"
+
+ok 'telemetry: other traffic' carry cubic -t 1
+ok 'telemetry: leaves the maps empty' holds '.samples == 0 and (.flows | length) == 0 and (.prefixes | length) == 0'
+
+swift_hosts h1 h2
+ok 'telemetry: swift carries traffic' carry swift -t 3
+ok 'telemetry: it comes to rest' quiet
+ok 'telemetry: all samples of the module, by its own count, are there' eval "[ \$(module_samples) = \$(delays '.samples + .missed') ]"
+diag "module: $(module_samples), telemetry: $(delays '.samples, .missed' | tr '\n' ' ')(missed)"
+ok 'telemetry: by prefix and by flow' holds '.samples > 100 and ([.prefixes[].samples] | add) == .samples and ([.flows[].samples] | add) == .samples'
+ok 'telemetry: an RTT, a target, a window and a fabric delay for each' holds 'all(.prefixes[], .flows[]; .rtt_ns.count == .samples and .target_ns.count == .samples and .window_q16.count == .samples and .fabric_ns.count == .samples)'
+ok 'telemetry: their prefixes are of the default length' holds '[.prefixes[].dst_prefix] | unique == ["10.0.0.0/24"]'
+ok 'telemetry: with the echo on, both hosts have their parts' holds '.prefixes[0] | .remote_ns.count > .samples / 2 and .local_ns.count > .samples / 2 and .remote_ns.mean > 0'
+ok 'telemetry: which are parts of the RTT' holds '.prefixes[0] | .fabric_ns.sum <= .rtt_ns.sum and .endpoint_ns.count > 0'
+ok 'telemetry: packets on their way to the driver' holds '.prefixes[0].tx_host_ns.count > 100'
+ok 'telemetry: flows have addresses and their namespace' holds "[.flows[] | select(.remote_addr == \"$h2_ip4\" and .remote_port == 5201 and .local_addr == \"$h1_ip4\" and .netns == $(stat -Lc %i /run/netns/h1))] | length == 2"
+
+ok 'telemetry: swift over IPv6' carry6 swift -t 1
+ok 'telemetry: under its prefix' holds '[.prefixes[] | select(.dst_prefix == "fd00::/64" and .cc == "swift" and .samples > 10)] | length == 1'
+ok 'telemetry: still all of the module' eval "quiet && [ \$(module_samples) = \$(delays '.samples + .missed') ]"
+
+# --- Variants --------------------------------------------------------------------------------
+
+for cc in bpf_swift bpf_swift_v0 bpf_timely bpf_gcn; do
+	case $cc in # targets that an emulated machine can meet
+	bpf_swift*) settings='--set max_rtt_ns=1000000000 --set base_target_ns=4000000 --set endpoint_target_ns=4000000' ;;
+	*) settings='' ;;
+	esac
+	ok "telemetry: $cc loads after it" eval "'$swiftctl' bpf load $cc $settings --object '$objects/$cc.bpf.o' 2>'$work/notes'; status=\$?; cat '$work/notes'; [ \$status = 0 ] && ! grep -q 'does not watch' '$work/notes'"
+	ok "telemetry: $cc carries traffic" carry $cc -t 2
+	ok "telemetry: and is counted" holds "[.prefixes[] | select(.cc == \"$cc\" and .samples > 10 and .rtt_ns.count > 10 and .window_q16.count == .samples)] | length == 1"
+done
+ok 'telemetry: bpf_swift with its parts' holds '.prefixes[] | select(.cc == "bpf_swift" and .dst_prefix == "10.0.0.0/24") | .fabric_ns.count == .samples and .target_ns.count == .samples and .local_ns.count > .samples / 2'
+ok 'telemetry: v0 has no hosts' holds '.prefixes[] | select(.cc == "bpf_swift_v0") | .remote_ns.count == 0 and .local_ns.count == 0 and .fabric_ns.count == .samples'
+ok 'telemetry: bpf_swift over IPv6' carry6 bpf_swift -t 1
+ok 'telemetry: under its prefix, too' holds '[.prefixes[] | select(.dst_prefix == "fd00::/64" and .cc == "bpf_swift" and .samples > 10)] | length == 1'
+ok 'telemetry: flows and prefixes hold the same' eval "quiet && holds '([.prefixes[].samples] | add) == .samples and ([.flows[].samples] | add) == .samples'"
+
+# The verifier's work, as tests/bpf/lib.sh holds it for the others.
+kernel=$(uname -r | cut -d. -f1,2)
+"$swiftctl" bpf list --json | jq -r '.telemetry.programs[] | "\(.name) \(.verified_insns)"' |
+	sed 's/^bpf_swift~[0-9]* /telemetry_variant /' | grep '^telemetry' >"$work/counts"
+while read -r program count; do
+	most=$(awk -v k="$kernel" -v p="$program" '$1 == k && $2 == "swift_telemetry" && $3 == p { print int($4 * 1.1) }' "$top/tests/bpf/verifier.txt")
+	diag "verified $program $count"
+	ok "telemetry: $program: the verifier's work" test "$count" -le "${most:-0}"
+done <"$work/counts"
+
+before=$(delays '[.prefixes[] | select(.cc == "bpf_swift").samples] | add')
+ok 'telemetry: a swap under way' "$swiftctl" bpf swap bpf_swift --object "$objects/bpf_swift.bpf.o"
+ok 'telemetry: and traffic' carry bpf_swift -t 1
+ok 'telemetry: which is counted' holds "([.prefixes[] | select(.cc == \"bpf_swift\").samples] | add) > $before + 5"
+ok 'telemetry: a variant unloads' "$swiftctl" bpf unload bpf_gcn
+ok 'telemetry: and nothing of it is held' eval "wait_until 20 eval '! bpftool prog show | grep -q \"name gcn_\"'"
+
+# What it costs, as the kernel measures it.
+sysctl -qw kernel.bpf_stats_enabled=1
+carry swift -t 1
+carry bpf_swift -t 1
+diag "cost: $("$swiftctl" bpf list --json | jq -c '[.telemetry.programs[] | select(.runs > 0) | {(.name): (.run_ns / .runs | floor)}] | add') ns a run (emulated)"
+sysctl -qw kernel.bpf_stats_enabled=0
+
+ok 'telemetry: the difference of two readings' eval "quiet; holds '.samples == 0 and (.prefixes | length) == 0' --interval 0.5"
+ok 'telemetry: a table' eval "'$swiftctl' delays --wide | grep -q '^10.0.0.0/24 *bpf_swift '"
+ok 'telemetry: by flow' eval "'$swiftctl' delays --by flow --dst $h2_ip4 --wide | grep -q '> $h2_ip4:5201'"
+ok 'telemetry: a picture' eval "'$swiftctl' delays --hist | grep -q '|#'"
+
+# --- Going --------------------------------------------------------------------------------------
+
+for host in h1 h2; do in_ns $host sysctl -qw net.ipv4.tcp_congestion_control=cubic; done
+ok 'telemetry: while it watches, the module stays' not swift_unload
+ok 'telemetry: it lets go of it' "$swiftctl" bpf unload telemetry --module-only
+ok 'telemetry: and the module unloads' wait_until 20 swift_unload
+ok 'telemetry: the variants are watched all the same' eval "carry bpf_swift -t 1 && holds '.samples > 0'"
+ok 'telemetry: it unloads' "$swiftctl" bpf unload telemetry
+ok 'telemetry: no pin, program or link stays' wait_until 20 no_telemetry
+ok 'telemetry: nor a map' eval "! bpftool map show | grep -qE 'name (networks|counters|prefixes) '"
+ok 'telemetry: variants go on' carry bpf_swift -t 1
+
+# Full maps: prefixes of 32 bits, of which there is room for few.
+ok 'telemetry: small maps' telemetry --prefixes 1 --flows 64 --v4-len 32 --prefix 10.0.0.0/25
+ok 'telemetry: variants that were there first are watched' eval "carry bpf_swift -t 1 && holds '[.prefixes[] | select(.cc == \"bpf_swift\" and .dst_prefix == \"10.0.0.0/25\" and .samples > 10)] | length == 1'"
+for last in $(seq 3 40); do ip -n h2 addr add "10.0.0.$((last + 127))/24" dev left; done
+more_prefixes() {
+	local last
+	iperf_server h2 || return
+	for last in $(seq 3 40); do
+		timeout 20 ip netns exec h1 iperf3 -c "10.0.0.$((last + 127))" -C bpf_swift -n 64K >/dev/null || return
+	done
+}
+ok 'telemetry: many destinations' more_prefixes
+ok 'telemetry: are counted under "other"' holds '.samples_in_other_prefix > 0 and any(.prefixes[]; .dst_prefix == "other" and .cc == "bpf_swift" and .samples > 0)'
+ok 'telemetry: and none is lost' eval "quiet && holds '([.prefixes[].samples] | add) == .samples and .samples_without_prefix == 0'"
+ok 'telemetry: flows made room' holds '.flows_evicted > 0'
+ok 'telemetry: which it says' eval "'$swiftctl' delays | grep -q 'full map: .* flows made room'"
+ok 'telemetry: it unloads again' "$swiftctl" bpf unload telemetry
+for cc in bpf_swift bpf_swift_v0 bpf_timely; do ok "telemetry: $cc unloads" "$swiftctl" bpf unload $cc; done
+cleanup_jobs
+ok 'telemetry: nothing is left' wait_until 20 eval "no_telemetry && [ ! -e $pins ]"

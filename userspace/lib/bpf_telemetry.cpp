@@ -1,0 +1,539 @@
+// SPDX-License-Identifier: MIT
+#include "bpf_telemetry.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "bpf_variant.h"
+#include "maps.h"
+#include "telemetry.h"
+#include "telemetry_maps.h"
+#include "text.h"
+
+namespace swift {
+
+namespace {
+
+constexpr const char *lock_path = "/run/tcp_swift/lock"; // one for all that swiftctl changes
+constexpr const char *object_name = "swift_telemetry.bpf.o";
+constexpr const char *tracepoint = "swift_sample";
+constexpr const char *decided = "swift_decided_at"; // of a variant
+constexpr const char *module_program = "telemetry_module";
+constexpr const char *variant_program = "telemetry_variant";
+constexpr const char *tx_program = "telemetry_tx";
+constexpr unsigned mapped_bits = 96;
+constexpr std::size_t cc_bytes = 16;
+constexpr const char *module_cc = "swift";
+
+template <typename T> BpfBytes bytes_of(const T &value)
+{
+	const auto *p = reinterpret_cast<const std::byte *>(&value);
+
+	return {p, p + sizeof(value)};
+}
+
+BpfBytes first_key() // of an array
+{
+	return BpfBytes(sizeof(std::uint32_t));
+}
+
+std::string staging_dir()
+{
+	return telemetry_dir() + "~new";
+}
+
+BpfBytes cc_constant(const std::string &name)
+{
+	std::array<char, cc_bytes> out{};
+
+	std::copy_n(name.begin(), std::min(name.size(), out.size() - 1), out.begin());
+	return bytes_of(out);
+}
+
+// "link_bpf_swift~57": name and number. (bpffs takes no dots, names of variants no tildes.)
+std::uint32_t id_in(const std::string &pin)
+{
+	const auto id = parse_int("", pin.substr(pin.rfind('~') + 1), 0, 0xffffffffLL);
+
+	return id ? static_cast<std::uint32_t>(*id) : 0;
+}
+
+Result<std::uint32_t> number(std::string_view name, const std::string &text, std::uint32_t otherwise,
+			     std::int64_t min, std::int64_t max)
+{
+	if (text.empty())
+		return otherwise;
+	auto v = parse_int(name, text, min, max);
+
+	if (!v)
+		return v.error();
+	return static_cast<std::uint32_t>(*v);
+}
+
+// As the map has it: of the mapped address.
+Result<bpf_swift_prefix> network(const std::string &text)
+{
+	auto parsed = BpfPrefix::parse(text);
+
+	if (!parsed)
+		return parsed.error();
+	static_assert(sizeof(BpfPrefix) == sizeof(bpf_swift_prefix));
+
+	bpf_swift_prefix out{};
+
+	std::memcpy(&out, &*parsed, sizeof(out));
+	return out;
+}
+
+} // namespace
+
+struct BpfTelemetry::Plan {
+	std::string file;
+	std::vector<bpf_swift_prefix> networks;
+	telemetry_settings settings{};
+	std::uint32_t max_flows = 0;
+	std::uint32_t max_prefixes = 0;
+	std::vector<BpfMap> maps;
+	std::vector<std::string> programs; // that are loaded
+	std::unique_ptr<BpfObject> object;
+};
+
+std::vector<std::string> BpfTelemetry::pins_of(const std::string &dir, const std::string &start) const
+{
+	auto pins = host_.pins(dir);
+	std::vector<std::string> out;
+
+	for (std::string &pin : pins ? *pins : std::vector<std::string>())
+		if (pin.starts_with(start))
+			out.push_back(std::move(pin));
+	return out;
+}
+
+std::vector<std::string> BpfTelemetry::variants() const
+{
+	const auto names = host_.pins(bpf_pin_dir);
+	std::vector<std::string> out;
+
+	for (const std::string &name : names ? *names : std::vector<std::string>())
+		if (check_bpf_name(name) && host_.exists(std::string(bpf_pin_dir) + "/" + name + "/telemetry_on"))
+			out.push_back(name);
+	return out;
+}
+
+/* --- Watching -------------------------------------------------------------------------- */
+
+Result<void> BpfTelemetry::make_other(const std::string &dir, const std::string &cc)
+{
+	telemetry_prefix_key key{};
+	const telemetry_prefix nothing{};
+
+	key.prefix_len = TELEMETRY_OTHER;
+	std::copy_n(cc.begin(), std::min(cc.size(), sizeof(key.cc) - 1), key.cc);
+	if (auto there = host_.read(dir + "/prefixes", bytes_of(key)); there && *there)
+		return {};
+	return host_.write(dir + "/prefixes", bytes_of(key), bytes_of(nothing));
+}
+
+Result<bool> BpfTelemetry::attach_module(const std::string &dir)
+{
+	const auto ok = host_.attach_raw_tracepoint(dir + "/prog_" + module_program, tracepoint,
+						    dir + "/" + telemetry_module_link);
+
+	if (ok)
+		return true;
+	if (ok.error().code == ENOENT)
+		return false;
+	return ok.error();
+}
+
+Result<void> BpfTelemetry::watch_program(const std::string &dir, const std::string &name,
+					 const std::string &pin, std::uint32_t id)
+{
+	const std::string tail = name + "~" + std::to_string(id);
+	auto settings = host_.read(dir + "/settings", first_key());
+
+	if (!settings)
+		return settings.error();
+	if (!*settings || (*settings)->size() != sizeof(telemetry_settings))
+		return Error{"the telemetry was loaded by a swiftctl of another version: unload it and load it again"};
+
+	telemetry_settings s{};
+
+	std::memcpy(&s, (*settings)->data(), sizeof(s));
+
+	auto object = host_.open(std::string(s.object, strnlen(s.object, sizeof(s.object))));
+
+	if (!object)
+		return object.error();
+	for (const BpfProgram &p : (*object)->programs())
+		if (p.name != variant_program)
+			if (auto ok = (*object)->skip_program(p.name); !ok)
+				return ok;
+	for (const BpfMap &m : (*object)->maps())
+		if (!m.internal)
+			if (auto ok = (*object)->reuse_map(m.name, dir + "/" + m.name); !ok)
+				return ok;
+	if (auto ok = (*object)->set_constant("cc_name", cc_constant(name)); !ok)
+		return ok;
+	if (auto ok = (*object)->set_target(variant_program, pin, decided); !ok)
+		return ok;
+	if (auto ok = make_other(dir, name); !ok)
+		return ok;
+	if (auto ok = (*object)->load(false); !ok)
+		return ok;
+	if (auto ok = (*object)->attach_tracing(variant_program); !ok)
+		return ok;
+	if (auto ok = (*object)->pin_program(variant_program, dir + "/prog_" + tail); !ok)
+		return ok;
+
+	auto ok = (*object)->pin_link(variant_program, dir + "/link_" + tail);
+
+	if (!ok)
+		(void)host_.remove_pin(dir + "/prog_" + tail);
+	return ok;
+}
+
+Result<void> BpfTelemetry::watch_in(const std::string &dir, const std::string &name)
+{
+	const std::string variant = std::string(bpf_pin_dir) + "/" + name;
+	std::vector<std::string> old = pins_of(dir, "link_" + name + "~");
+	std::string pin;
+
+	for (const std::string &each : pins_of(variant, "prog_"))
+		if (each.ends_with("cong_control"))
+			pin = variant + "/" + each;
+	if (pin.empty() || !host_.exists(variant + "/telemetry_on"))
+		return Error{"an older object: it tells no decisions"};
+
+	auto program = host_.program(pin);
+
+	if (!program)
+		return program.error();
+	if (std::any_of(old.begin(), old.end(), [&](const std::string &each) { return id_in(each) == program->id; }))
+		return {};
+	if (auto ok = watch_program(dir, name, pin, program->id); !ok)
+		return ok;
+	// Flows of before a swap go on with the old programs: those are kept, older ones not.
+	std::sort(old.begin(), old.end(), [](const std::string &a, const std::string &b) { return id_in(a) < id_in(b); });
+	for (std::size_t i = 0; i + 1 < old.size(); i++) {
+		(void)host_.remove_pin(dir + "/" + old[i]);
+		(void)host_.remove_pin(dir + "/prog_" + old[i].substr(5));
+	}
+	return host_.write(variant + "/telemetry_on", first_key(), bytes_of(std::uint32_t{1}));
+}
+
+Result<void> BpfTelemetry::watch(const std::string &name)
+{
+	return host_.exists(telemetry_dir()) ? watch_in(telemetry_dir(), name) : Result<void>();
+}
+
+void BpfTelemetry::forget(const std::string &name)
+{
+	for (const char *start : {"link_", "prog_"})
+		for (const std::string &pin : pins_of(telemetry_dir(), start + name + "~"))
+			(void)host_.remove_pin(telemetry_dir() + "/" + pin);
+}
+
+/* --- Loading ---------------------------------------------------------------------------- */
+
+Result<BpfTelemetry::Plan> BpfTelemetry::plan(const TelemetryRequest &r, BpfReport &report) const
+{
+	Plan plan;
+	const auto v4_len = number("--v4-len", r.v4_len, TELEMETRY_V4_LEN, 0, 32);
+	const auto v6_len = number("--v6-len", r.v6_len, TELEMETRY_V6_LEN, 0, 128);
+	const auto flows = number("--flows", r.max_flows, TELEMETRY_MAX_FLOWS, 64, 1 << 20);
+	const auto prefixes = number("--prefixes", r.max_prefixes, TELEMETRY_MAX_PREFIXES, 1, 1 << 16);
+	const auto tx = number("--tx", r.tx_one_in, 0, 1, 1000000);
+
+	report.usage = true;
+	for (const auto *each : {&v4_len, &v6_len, &flows, &prefixes, &tx})
+		if (!*each)
+			return each->error();
+	for (const std::string &text : r.prefixes) {
+		auto net = network(text);
+
+		if (!net)
+			return net.error();
+		plan.networks.push_back(*net);
+	}
+	if (plan.networks.size() > TELEMETRY_MAX_NETWORKS)
+		return Error{"--prefix: too many", std::to_string(plan.networks.size()),
+			     "up to " + std::to_string(TELEMETRY_MAX_NETWORKS)};
+	plan.file = r.file.empty() ? std::string(bpf_object_dir) + "/" + object_name : r.file;
+	// Variants that come later want it again.
+	plan.file = std::filesystem::absolute(plan.file).string();
+	if (plan.file.size() >= sizeof(plan.settings.object))
+		return Error{"--object: a path too long", plan.file,
+			     "up to " + std::to_string(sizeof(plan.settings.object) - 1) + " characters"};
+	report.usage = false;
+	plan.settings.v4_len = mapped_bits + *v4_len;
+	plan.settings.v6_len = *v6_len;
+	plan.settings.tx_one_in = *tx;
+	std::copy(plan.file.begin(), plan.file.end(), plan.settings.object);
+	plan.max_flows = *flows;
+	plan.max_prefixes = *prefixes;
+
+	auto object = host_.open(plan.file);
+
+	if (!object)
+		return object.error();
+	plan.object = std::move(*object);
+
+	bool right = false;
+
+	for (const BpfMap &m : plan.object->maps()) {
+		right |= m.name == "flows" && m.value_bytes == sizeof(telemetry_flow) &&
+			 m.key_bytes == sizeof(telemetry_flow_key);
+		if (!m.internal)
+			plan.maps.push_back(m);
+	}
+	if (!right)
+		return Error{"not the telemetry, or that of another version than swiftctl's", plan.file};
+	for (const BpfProgram &p : plan.object->programs()) {
+		const bool wanted = p.name == module_program || (p.name == tx_program && *tx > 0);
+
+		if (wanted)
+			plan.programs.push_back(p.name);
+		else if (auto ok = plan.object->skip_program(p.name); !ok)
+			return ok.error();
+	}
+	return plan;
+}
+
+Result<void> BpfTelemetry::build(Plan &plan, bool &module_attached)
+{
+	BpfObject &object = *plan.object;
+	const std::string dir = staging_dir();
+	const std::uint32_t one_in = plan.settings.tx_one_in;
+
+	for (const auto &[map, n] : {std::pair("flows", plan.max_flows),
+				     std::pair("prefixes", plan.max_prefixes + telemetry_spare_prefixes)})
+		if (auto ok = object.set_max_entries(map, n); !ok)
+			return ok;
+	if (auto ok = object.set_constant("tx_threshold", bytes_of(one_in ? 0xffffffffU / one_in : 0)); !ok)
+		return ok;
+	if (auto ok = object.set_constant("cc_name", cc_constant(module_cc)); !ok)
+		return ok;
+	if (auto ok = object.load(false); !ok)
+		return ok;
+	for (const std::string &each : {std::string(bpf_pin_dir), dir})
+		if (auto ok = host_.make_dir(each); !ok)
+			return ok;
+	for (const BpfMap &m : plan.maps)
+		if (auto ok = object.pin_map(m.name, dir + "/" + m.name); !ok)
+			return ok;
+	for (const std::string &p : plan.programs)
+		if (auto ok = object.pin_program(p, dir + "/prog_" + p); !ok)
+			return ok;
+	if (auto ok = host_.write(dir + "/settings", first_key(), bytes_of(plan.settings)); !ok)
+		return ok;
+	for (const bpf_swift_prefix &net : plan.networks)
+		if (auto ok = host_.write(dir + "/networks", bytes_of(net), bytes_of(net.prefix_len)); !ok)
+			return ok;
+	if (auto ok = make_other(dir, module_cc); !ok)
+		return ok;
+	if (one_in) {
+		if (auto ok = object.attach_tracing(tx_program); !ok)
+			return ok;
+		if (auto ok = object.pin_link(tx_program, dir + "/link_" + tx_program); !ok)
+			return ok;
+	}
+
+	auto attached = attach_module(dir);
+
+	if (!attached)
+		return attached.error();
+	module_attached = *attached;
+	for (const std::string &name : variants())
+		if (auto ok = watch_in(dir, name); !ok)
+			return Error{"cannot watch " + name + ": " + ok.error().text(), {}, {}, ok.error().code};
+	return host_.rename(dir, telemetry_dir());
+}
+
+BpfReport BpfTelemetry::load(const TelemetryRequest &request)
+{
+	BpfReport report;
+	const bool dry = request.dry_run;
+	const auto failed = [&](const Error &e) {
+		report.steps.clear();
+		report.notes.clear();
+		report.error = e;
+		return report;
+	};
+	std::shared_ptr<void> lock;
+
+	if (!dry && !system_.is_root())
+		return failed(Error{"needs root (--dry-run does not)"});
+	if (!dry) {
+		auto held = system_.lock(lock_path);
+
+		if (!held)
+			return failed(held.error());
+		lock = *held;
+	}
+
+	const BpfAbilities can = host_.abilities();
+
+	if (!can.btf)
+		return failed(Error{"this kernel has no BTF (/sys/kernel/btf/vmlinux): it needs CONFIG_DEBUG_INFO_BTF"});
+	if (!can.bpffs)
+		return failed(Error{"bpffs is not mounted: mount -t bpf bpf /sys/fs/bpf"});
+	if (host_.exists(telemetry_dir())) {
+		if (host_.exists(telemetry_dir() + "/" + telemetry_module_link) || !module_loaded(system_))
+			return failed(Error{"the telemetry is loaded already: swiftctl bpf unload telemetry"});
+		report.steps.push_back((dry ? "would attach " : "attached ") + std::string("the telemetry, which is "
+				       "loaded already, to the module"));
+		if (dry)
+			return report;
+		const auto attached = attach_module(telemetry_dir());
+
+		if (!attached)
+			return failed(attached.error());
+		if (!*attached)
+			return failed(Error{"the module that is loaded has no tracepoint swift_sample"});
+		return report;
+	}
+
+	auto plan = this->plan(request, report);
+
+	if (!plan)
+		return failed(plan.error());
+
+	bool module_attached = module_loaded(system_);
+
+	if (!dry) {
+		if (auto ok = take_down(staging_dir()); !ok)
+			return failed(ok.error());
+		if (auto ok = build(*plan, module_attached); !ok) {
+			report.verifier_log = plan->object->verifier_log();
+			(void)take_down(staging_dir());
+			for (const std::string &name : variants())
+				(void)host_.write(std::string(bpf_pin_dir) + "/" + name + "/telemetry_on", first_key(),
+						  bytes_of(std::uint32_t{0}));
+			return failed(ok.error());
+		}
+	}
+	report.steps.push_back((dry ? "would load " : "loaded ") + plan->file + ", pinned in " + telemetry_dir());
+	if (module_attached)
+		report.steps.push_back((dry ? "would attach " : "attached ") +
+				       std::string("telemetry_module to the module's tracepoint tcp_swift:swift_sample"));
+	if (plan->settings.tx_one_in)
+		report.steps.push_back((dry ? "would attach " : "attached ") +
+				       std::string("telemetry_tx to net_dev_start_xmit, for one packet in ") +
+				       std::to_string(plan->settings.tx_one_in));
+	for (const std::string &name : variants())
+		report.steps.push_back((dry ? "would watch " : "watches ") + name);
+	if (module_attached)
+		report.notes.emplace_back("the module cannot be unloaded while it is watched: swiftctl bpf unload "
+					  "telemetry [--module-only]");
+	else
+		report.notes.emplace_back("the module is not loaded: flows of BPF variants alone are counted, until "
+					  "`swiftctl bpf load telemetry` is said again with the module there");
+	return report;
+}
+
+/* --- Unloading ----------------------------------------------------------------------------- */
+
+Result<void> BpfTelemetry::take_down(const std::string &dir)
+{
+	Result<void> result;
+
+	for (const std::string &pin : pins_of(dir, ""))
+		if (auto ok = host_.remove_pin(dir + "/" + pin); !ok)
+			result = ok;
+	for (const std::string &each : {dir, std::string(bpf_pin_dir)})
+		if (auto ok = host_.remove_dir(each); !ok)
+			result = ok;
+	return result;
+}
+
+BpfReport BpfTelemetry::unload(bool module_only, bool dry_run)
+{
+	BpfReport report;
+	const auto failed = [&](const Error &e) {
+		report.steps.clear();
+		report.error = e;
+		return report;
+	};
+	const std::string link = telemetry_dir() + "/" + telemetry_module_link;
+	std::shared_ptr<void> lock;
+
+	if (!dry_run && !system_.is_root())
+		return failed(Error{"needs root (--dry-run does not)"});
+	if (!dry_run) {
+		auto held = system_.lock(lock_path);
+
+		if (!held)
+			return failed(held.error());
+		lock = *held;
+	}
+	if (!host_.exists(telemetry_dir()) && !host_.exists(staging_dir()))
+		return failed(Error{"not loaded", telemetry_name});
+	if (module_only) {
+		if (!host_.exists(link))
+			return failed(Error{"the telemetry is not attached to the module"});
+		report.steps.push_back((dry_run ? "would detach " : "detached ") + std::string("it from the module"));
+		if (dry_run)
+			return report;
+		if (auto ok = host_.remove_pin(link); !ok)
+			return failed(ok.error());
+		return report;
+	}
+	report.steps.push_back((dry_run ? "would detach the telemetry and remove " :
+					  "detached the telemetry, removed ") +
+			       telemetry_dir());
+	if (dry_run)
+		return report;
+	for (const std::string &name : variants())
+		if (auto ok = host_.write(std::string(bpf_pin_dir) + "/" + name + "/telemetry_on", first_key(),
+					  bytes_of(std::uint32_t{0}));
+		    !ok)
+			return failed(ok.error());
+	for (const std::string &dir : {telemetry_dir(), staging_dir()})
+		if (auto ok = take_down(dir); !ok)
+			return failed(ok.error());
+	return report;
+}
+
+std::optional<TelemetryStatus> BpfTelemetry::status() const
+{
+	TelemetryStatus s;
+	const std::string dir = telemetry_dir();
+
+	if (!host_.exists(dir)) {
+		if (!host_.exists(staging_dir()))
+			return std::nullopt;
+		s.leftover = true;
+		return s;
+	}
+	s.module_attached = host_.exists(dir + "/" + telemetry_module_link);
+	for (const std::string &pin : pins_of(dir, "link_"))
+		if (const auto dot = pin.rfind('~'); dot != std::string::npos)
+			if (const std::string name = pin.substr(5, dot - 5);
+			    std::find(s.watched.begin(), s.watched.end(), name) == s.watched.end())
+				s.watched.push_back(name);
+	for (const std::string &pin : pins_of(dir, "prog_"))
+		if (auto p = host_.program(dir + "/" + pin)) {
+			p->name = pin.substr(5);
+			s.programs.push_back(*p);
+			if (s.since_ns == 0 || p->loaded_ns < s.since_ns)
+				s.since_ns = p->loaded_ns;
+		}
+	if (const auto map = host_.map(dir + "/flows"))
+		s.max_flows = map->max_entries;
+	if (const auto map = host_.map(dir + "/prefixes"))
+		s.max_prefixes = map->max_entries - telemetry_spare_prefixes;
+	if (const auto bytes = host_.read(dir + "/settings", first_key());
+	    bytes && *bytes && (*bytes)->size() == sizeof(telemetry_settings)) {
+		telemetry_settings settings{};
+
+		std::memcpy(&settings, (*bytes)->data(), sizeof(settings));
+		s.tx_one_in = settings.tx_one_in;
+	}
+	return s;
+}
+
+} // namespace swift

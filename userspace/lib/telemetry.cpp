@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: MIT
+#include "telemetry.h"
+
+#include <time.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <tuple>
+
+#include "bpf_variant.h"
+#include "telemetry_maps.h"
+
+namespace swift {
+
+static_assert(LogHistogram::bucket_count == TELEMETRY_BUCKETS);
+static_assert(LogHistogram::unit_shift == TELEMETRY_UNIT_SHIFT);
+static_assert(LogHistogram::sub_bits == TELEMETRY_SUB_BITS);
+static_assert(telemetered_count == TELEMETRY_VALUES);
+static_assert(static_cast<int>(Telemetered::tx_host) == TELEMETRY_TX);
+static_assert(decision_count == TELEMETRY_DECISIONS);
+static_assert(static_cast<int>(Decision::decrease_both) == TCP_SWIFT_DECREASE_BOTH);
+
+namespace {
+
+constexpr unsigned mapped_bits = 96; // of ::ffff:0:0
+
+bool is_mapped(const std::array<std::uint8_t, 16> &a)
+{
+	static constexpr std::array<std::uint8_t, 12> start = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+
+	return std::equal(start.begin(), start.end(), a.begin());
+}
+
+Address unmapped(const std::array<std::uint8_t, 16> &bytes)
+{
+	Address a;
+
+	a.v6 = !is_mapped(bytes);
+	if (a.v6)
+		a.bytes = bytes;
+	else
+		std::copy(bytes.begin() + 12, bytes.end(), a.bytes.begin());
+	return a;
+}
+
+std::array<std::uint8_t, 16> array_of(const std::uint8_t (&bytes)[16])
+{
+	return std::to_array(bytes);
+}
+
+std::optional<Prefix> prefix_of(const telemetry_prefix_key &key)
+{
+	if (key.prefix_len == TELEMETRY_OTHER)
+		return std::nullopt;
+	return unmapped_prefix(array_of(key.addr), key.prefix_len);
+}
+
+std::string cc_of(const telemetry_prefix_key &key)
+{
+	return {key.cc, strnlen(key.cc, sizeof(key.cc))};
+}
+
+// Of one CPU, or of a flow.
+template <typename Counts> TelemetryCounts counts_of(const Counts &from)
+{
+	TelemetryCounts c;
+
+	for (std::size_t v = 0; v < telemetered_count; v++) {
+		std::array<std::uint64_t, LogHistogram::bucket_count> buckets{};
+
+		std::copy(std::begin(from.buckets[v]), std::end(from.buckets[v]), buckets.begin());
+		c.histograms[v] = LogHistogram(buckets, from.sums[v]);
+	}
+	std::copy(std::begin(from.decisions), std::end(from.decisions), c.decisions.begin());
+	c.losses = from.losses;
+	return c;
+}
+
+template <typename T> T copied(const BpfBytes &bytes, std::size_t at = 0)
+{
+	T out{};
+
+	std::memcpy(&out, bytes.data() + at, sizeof(out));
+	return out;
+}
+
+auto order(const TelemetryPrefix &p)
+{
+	// "Other" comes last.
+	return std::tuple(!p.prefix, p.prefix ? p.prefix->address : Address(), p.prefix ? p.prefix->length : 0,
+			  p.cc);
+}
+
+auto order(const TelemetryFlow &f)
+{
+	return std::tie(f.remote, f.local, f.net, f.cc, f.first_ns);
+}
+
+template <typename T> void sort(std::vector<T> &all)
+{
+	std::sort(all.begin(), all.end(), [](const T &a, const T &b) { return order(a) < order(b); });
+}
+
+bool nothing_in(const TelemetryCounts &c)
+{
+	return c.samples() == 0 && c.losses == 0 && c.of(Telemetered::tx_host).empty();
+}
+
+// Both are sorted.
+template <typename T> std::vector<T> since(const std::vector<T> &now, const std::vector<T> &earlier)
+{
+	std::vector<T> out;
+
+	for (const T &each : now) {
+		const auto at = std::lower_bound(earlier.begin(), earlier.end(), each, [](const T &a, const T &b) {
+			return order(a) < order(b);
+		});
+		T d = each;
+
+		if (at != earlier.end() && order(*at) == order(each))
+			d.counts = each.counts.since(at->counts);
+		if (!nothing_in(d.counts))
+			out.push_back(std::move(d));
+	}
+	return out;
+}
+
+std::uint64_t less(std::uint64_t now, std::uint64_t earlier)
+{
+	return now >= earlier ? now - earlier : now;
+}
+
+Result<BpfMap> checked_map(const BpfHost &host, const std::string &name, std::size_t key_bytes,
+			   std::size_t value_bytes)
+{
+	auto map = host.map(telemetry_dir() + "/" + name);
+
+	if (!map)
+		return map;
+	if (map->key_bytes != key_bytes || map->value_bytes != value_bytes)
+		return Error{"the telemetry was loaded by a swiftctl of another version (map " + name +
+			     "): unload it and load it again"};
+	return map;
+}
+
+} // namespace
+
+std::string telemetry_dir()
+{
+	return std::string(bpf_pin_dir) + "/" + telemetry_name;
+}
+
+Prefix unmapped_prefix(const std::array<std::uint8_t, 16> &address, unsigned length)
+{
+	if (is_mapped(address) && length >= mapped_bits)
+		return {unmapped(address), length - mapped_bits};
+	return {Address{true, address}, length};
+}
+
+std::string_view telemetered_name(Telemetered what)
+{
+	static constexpr std::array<std::string_view, telemetered_count> names = {
+		"fabric_ns", "remote_ns", "local_ns", "endpoint_ns", "rtt_ns", "target_ns", "window_q16",
+		"tx_host_ns"};
+
+	return names[static_cast<std::size_t>(what)];
+}
+
+std::string_view decision_name(Decision d)
+{
+	static constexpr std::array<std::string_view, decision_count> names = {
+		"untold", "hold", "increase", "decrease_fabric", "decrease_endpoint", "decrease_both"};
+
+	return names[static_cast<std::size_t>(d)];
+}
+
+std::uint64_t TelemetryCounts::samples() const
+{
+	std::uint64_t sum = 0;
+
+	for (const std::uint64_t n : decisions)
+		sum += n;
+	return sum;
+}
+
+TelemetryCounts &TelemetryCounts::operator+=(const TelemetryCounts &other)
+{
+	for (std::size_t i = 0; i < telemetered_count; i++)
+		histograms[i] += other.histograms[i];
+	for (std::size_t i = 0; i < decision_count; i++)
+		decisions[i] += other.decisions[i];
+	losses += other.losses;
+	return *this;
+}
+
+TelemetryCounts TelemetryCounts::since(const TelemetryCounts &earlier) const
+{
+	TelemetryCounts d;
+
+	if (samples() < earlier.samples())
+		return *this;
+	for (std::size_t i = 0; i < telemetered_count; i++)
+		d.histograms[i] = histograms[i].since(earlier.histograms[i]);
+	for (std::size_t i = 0; i < decision_count; i++)
+		d.decisions[i] = less(decisions[i], earlier.decisions[i]);
+	d.losses = less(losses, earlier.losses);
+	return d;
+}
+
+TelemetryReading TelemetryReading::since(const TelemetryReading &earlier) const
+{
+	TelemetryReading d = *this;
+
+	d.prefixes = swift::since(prefixes, earlier.prefixes);
+	d.flows = swift::since(flows, earlier.flows);
+	d.samples = less(samples, earlier.samples);
+	d.missed = less(missed, earlier.missed);
+	d.flows_evicted = less(flows_evicted, earlier.flows_evicted);
+	d.without_flow = less(without_flow, earlier.without_flow);
+	d.in_other = less(in_other, earlier.in_other);
+	d.without_prefix = less(without_prefix, earlier.without_prefix);
+	return d;
+}
+
+Result<Telemetry> Telemetry::open(const BpfHost &host)
+{
+	if (!host.exists(telemetry_dir()))
+		return Error{"the telemetry is not loaded: swiftctl bpf load telemetry", {}, {}, ENOENT};
+	for (const auto &[name, key, value] :
+	     {std::tuple("flows", sizeof(telemetry_flow_key), sizeof(telemetry_flow)),
+	      std::tuple("prefixes", sizeof(telemetry_prefix_key), sizeof(telemetry_prefix)),
+	      std::tuple("counters", sizeof(std::uint32_t), sizeof(std::uint64_t)),
+	      std::tuple("settings", sizeof(std::uint32_t), sizeof(telemetry_settings))})
+		if (auto map = checked_map(host, name, key, value); !map)
+			return map.error();
+	return Telemetry(host);
+}
+
+Result<TelemetryReading> Telemetry::read() const
+{
+	const std::string dir = telemetry_dir() + "/";
+	const auto flow_map = host_->map(dir + "flows");
+	const auto prefix_map = host_->map(dir + "prefixes");
+	const auto counters = host_->entries(dir + "counters");
+	const auto settings = host_->entries(dir + "settings");
+	const auto prefixes = host_->entries(dir + "prefixes");
+	const auto flows = host_->entries(dir + "flows");
+	TelemetryReading out;
+	std::array<std::uint64_t, TELEMETRY_COUNTERS> sums{};
+	timespec now{};
+
+	for (const auto *map : {&flow_map, &prefix_map})
+		if (!*map)
+			return map->error();
+	for (const auto *map : {&counters, &settings, &prefixes, &flows})
+		if (!*map)
+			return map->error();
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	out.time_ns = static_cast<std::uint64_t>(now.tv_sec) * 1000000000U + static_cast<std::uint64_t>(now.tv_nsec);
+	out.max_flows = flow_map->max_entries;
+	out.max_prefixes = prefix_map->max_entries - telemetry_spare_prefixes;
+	out.module_attached = host_->exists(dir + telemetry_module_link);
+	for (const auto &[key, value] : *settings)
+		out.tx_one_in = copied<telemetry_settings>(value).tx_one_in;
+	for (const auto &[key, value] : *counters)
+		for (std::size_t at = 0; at + sizeof(std::uint64_t) <= value.size(); at += sizeof(std::uint64_t))
+			if (const auto i = copied<std::uint32_t>(key); i < sums.size())
+				sums[i] += copied<std::uint64_t>(value, at);
+
+	for (const auto &[key, value] : *prefixes) {
+		const auto k = copied<telemetry_prefix_key>(key);
+		TelemetryPrefix p{prefix_of(k), cc_of(k), {}};
+
+		for (std::size_t at = 0; at + sizeof(telemetry_prefix) <= value.size(); at += sizeof(telemetry_prefix))
+			p.counts += counts_of(copied<telemetry_prefix>(value, at));
+		if (p.prefix || !nothing_in(p.counts))
+			out.prefixes.push_back(std::move(p));
+	}
+	for (const auto &[key, value] : *flows) {
+		const auto k = copied<telemetry_flow_key>(key);
+		const auto v = copied<telemetry_flow>(value);
+
+		if (v.last_ns == 0) // it is just being made
+			continue;
+		out.flows.push_back({{unmapped(array_of(k.local)), k.local_port},
+				     {unmapped(array_of(k.remote)), k.remote_port},
+				     cc_of(v.prefix), prefix_of(v.prefix), k.net, v.netns, v.cookie, v.first_ns,
+				     v.last_ns, v.hops, counts_of(v)});
+	}
+	sort(out.prefixes);
+	sort(out.flows);
+	out.samples = sums[TELEMETRY_SAMPLES];
+	out.flows_evicted = less(sums[TELEMETRY_FLOWS], std::min<std::uint64_t>(flows->size(), sums[TELEMETRY_FLOWS]));
+	out.without_flow = sums[TELEMETRY_NO_FLOW];
+	out.in_other = sums[TELEMETRY_IN_OTHER];
+	out.without_prefix = sums[TELEMETRY_NO_PREFIX];
+
+	const auto pins = host_->pins(telemetry_dir());
+
+	for (const std::string &pin : pins ? *pins : std::vector<std::string>())
+		if (pin.starts_with("prog_"))
+			if (const auto program = host_->program(dir + pin))
+				out.missed += program->misses;
+	return out;
+}
+
+} // namespace swift
