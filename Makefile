@@ -11,29 +11,33 @@ BPF_TESTS := $(addprefix out/build/bpf/,loader flows.bpf.o equality law_step.bpf
 BPF_CC = clang -O2 -g -target bpf -mcpu=v3 -Wall -Wextra -Wno-unused-parameter -Werror \
 	-I/usr/include/$(shell gcc -print-multiarch) -Ikmod -Ibpf
 
-.PHONY: help all kmod tools bpf demo check lab lab-kernel stress bench lint clean setup-build setup-guests setup-report setup-bench setup-lint
+.PHONY: help all kmod tools web bpf demo check lab lab-kernel stress bench lint clean setup-build setup-guests setup-report setup-bench setup-lint setup-web setup-browser
 
 help: ## show this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
 
-all: kmod tools ## the module for Debian's kernels, and swiftctl
+all: kmod tools ## the module for Debian's kernels, swiftctl and swiftd
 
 kmod: $(KERNELS:%=kmod-%) ## the module alone; for other kernels: scripts/build-module
 
 kmod-%: setup-build
 	@scripts/build-module $*
 
-tools: setup-build ## swiftctl
+tools: setup-build setup-web ## swiftctl and swiftd
 	@cmake -S userspace -B out/build/userspace -G Ninja >out/tools.log 2>&1 && \
 		cmake --build out/build/userspace >>out/tools.log 2>&1 || { cat out/tools.log; exit 1; }
-	@echo "built out/build/userspace/swiftctl"
+	@echo "built out/build/userspace/swiftctl and swiftd"
+
+web: setup-web ## the dashboard alone: out/build/web/dist
+	@userspace/web/build
+	@echo "built out/build/web/dist"
 
 bpf: $(BPF) ## the eBPF variants: bpf_swift, bpf_swift_v0, bpf_timely, bpf_gcn
 
 demo: setup-guests setup-report kmod-6.12 tools out/build/wire.bpf.o ## Swift beside cubic, dctcp and bbr on a congested link, in a guest
 	@scripts/demo
 
-check: setup-guests lab-kernel kmod tools bpf $(BPF_TESTS) out/build/wire.bpf.o out/build/tunables.txt ## all tests; the last line counts them
+check: setup-guests setup-browser lab-kernel kmod tools bpf $(BPF_TESTS) out/build/wire.bpf.o out/build/tunables.txt ## all tests; the last line counts them
 	@tests/check --jobs 2
 
 lab: lab-kernel setup-report tools ## the papers' experiments, whole (hours; resumable); scripts/lab runs one
@@ -43,11 +47,11 @@ lab-kernel:
 	@scripts/setup build lab
 	@tests/lab/kernel/build >/dev/null
 
-stress: ## the module in a kernel that finds mistakes, under faults: MINUTES=20
+stress: tools ## the module in a kernel that finds mistakes, under faults: MINUTES=20
 	@scripts/setup build lab
 	@tests/lab/stress --minutes $(MINUTES)
 
-bench: setup-guests setup-bench kmod-6.12 out/build/wire.bpf.o ## what an ACK costs
+bench: setup-guests setup-bench kmod-6.12 bpf $(addprefix out/build/bpf/,loader nothing.bpf.o) out/build/wire.bpf.o ## what an ACK costs
 	@tests/bench/run
 
 lint: setup-lint ## checkpatch, sparse, shellcheck, codespell
@@ -80,9 +84,17 @@ out/build/bpf/loader: tests/bpf/loader.c bpf/maps.h $(wildcard kmod/core/*.h) | 
 	@mkdir -p $(@D)
 	gcc -O1 -Wall -Wextra -Wno-sign-compare -Werror -Ikmod -Ibpf $< -o $@ -lbpf
 
-out/build/bpf/equality: tests/bpf/equality.cpp tests/bpf/law_step.h tests/unit/draw.hpp $(wildcard kmod/core/*.h) | setup-build
+# As the module's objects are made. (Position-dependent code wants -no-pie.)
+out/build/bpf/law_kernel.o: tests/bpf/law_kernel.c tests/bpf/law_step.h $(wildcard kmod/core/*.h) | setup-build
+	@rm -rf $(@D)/kernel && mkdir -p $(@D)/kernel
+	@cp -r kmod/core tests/bpf/law_kernel.c tests/bpf/law_step.h $(@D)/kernel
+	@printf 'obj-m := law_kernel.o\nccflags-y := -I$$(src)\n' >$(@D)/kernel/Kbuild
+	$(MAKE) -s -C $$(scripts/vm --headers --kernel 6.12) M=$(abspath $(@D)/kernel) KCFLAGS=-Werror law_kernel.o
+	@cp $(@D)/kernel/law_kernel.o $@
+
+out/build/bpf/equality: tests/bpf/equality.cpp out/build/bpf/law_kernel.o tests/bpf/law_step.h $(wildcard tests/unit/*.hpp kmod/core/*.h) | setup-build
 	@mkdir -p $(@D)
-	g++ -std=c++20 -O2 -Wall -Wextra -Werror -Ikmod -Ikmod/core -I. $< -o $@ -lbpf
+	g++ -std=c++20 -O2 -Wall -Wextra -Werror -Ikmod -Ikmod/core -I. $< $(word 2,$^) -no-pie -Wl,-z,noexecstack -o $@ -lbpf
 
 out/build/tunables.txt: tests/vm/tunables.c kmod/core/swift_params.h | setup-build
 	@mkdir -p $(@D)
@@ -91,6 +103,12 @@ out/build/tunables.txt: tests/vm/tunables.c kmod/core/swift_params.h | setup-bui
 setup-build:
 	@mkdir -p out
 	@scripts/setup build kernel
+
+setup-web:
+	@scripts/setup web
+
+setup-browser:
+	@scripts/setup browser
 
 setup-guests:
 	@scripts/setup build kernel guests

@@ -97,7 +97,8 @@ TEST_F(Cli, wrong_usage_is_one_line_and_2)
 	      "bpf bogus", "bpf load", "bpf load a b", "bpf load a/b --dry-run", "bpf swap bpf_swift", "bpf set", "bpf get",
 	      "bpf unload", "bpf set bpf_swift", "bpf set bpf_swift --prefix 10.0.0.1/8 ai_milli=1",
 	      "bpf set bpf_swift --prefix 10.0.0.0/33 ai_milli=1", "bpf set bpf_swift --delete", "bpf list --bogus",
-	      "clock show run", "clock run --iface", "clock read --dry-run"}) {
+	      "clock show run", "clock run --iface", "clock read --dry-run", "ab", "ab h", "ab h --cc cubic,cubic --yes",
+	      "ab h --runs 0 --yes", "ab -- -h --yes", "ab h --client", "report", "report x --html"}) {
 		const Ran ran = swiftctl(arguments);
 
 		EXPECT_EQ(ran.status, 2) << arguments << ": " << ran.err;
@@ -113,7 +114,8 @@ TEST_F(Cli, help_and_version)
 	for (const char *arguments :
 	     {"--help", "-h", "flows --help", "enable --help", "disable --help", "doctor --help", "probe --help",
 	      "bpf --help", "bpf load --help", "bpf unload --help", "bpf list --help", "bpf set --help",
-	      "bpf get --help", "bpf swap --help", "clock --help", "clock show --help", "clock run --help", "clock read --help", "clock restore --help"}) {
+	      "bpf get --help", "bpf swap --help", "clock --help", "clock show --help", "clock run --help", "clock read --help", "clock restore --help",
+	      "ab --help", "report --help"}) {
 		const Ran ran = swiftctl(arguments);
 
 		EXPECT_EQ(ran.status, 0) << arguments;
@@ -273,6 +275,31 @@ TEST_F(Cli, clock_run_where_no_nic_can)
 
 	EXPECT_EQ(ran.status, 0);
 	EXPECT_EQ(ran.out, "nothing to put back: no clock feeder has left a NIC changed\n");
+}
+
+TEST_F(Cli, report_of_what_is_no_result)
+{
+	std::ofstream(dir_ / "bad.json") << R"({"runs": [{"cc": 5}]})";
+	for (const char *file : {"bad.json", "none.json", "six.bin"}) {
+		const Ran ran = swiftctl("report " + (dir_ / file).string());
+
+		EXPECT_EQ(ran.status, 1) << file;
+		EXPECT_EQ(lines(ran.err), 1) << file << ran.err;
+		EXPECT_EQ(ran.out, "");
+	}
+	EXPECT_NE(swiftctl("report " + (dir_ / "bad.json").string())
+			  .err.find("bad.json: runs[0].cc: expected a string, found number"),
+		  std::string::npos);
+}
+
+TEST_F(Cli, ab_dry_run_prints_commands_in_the_order_of_the_seed)
+{
+	const Ran ran = swiftctl("ab 10.0.0.2 --client c2 --cc cubic,reno --runs 2 --seed 1 --dry-run");
+
+	EXPECT_EQ(ran.status, 0) << ran.err;
+	EXPECT_EQ(lines(ran.out), 12);
+	EXPECT_NE(ran.out.find("\nssh c2 iperf3 --json --connect-timeout 5000 -c 10.0.0.2 -p 5202 -C "), std::string::npos);
+	EXPECT_EQ(ran.out, swiftctl("ab 10.0.0.2 --client c2 --cc cubic,reno --runs 2 --seed 1 --dry-run").out);
 }
 
 TEST_F(Cli, doctor_of_an_empty_host_fails_with_a_summary)

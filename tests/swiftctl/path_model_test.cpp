@@ -44,17 +44,27 @@ TEST(PathModel, PathsThatWereNeverIdleDoNotTilt)
 
 TEST(PathModel, WithoutADifferenceInHopsTheSlopeStays)
 {
-	const PathSample paths[] = { { 2, 20'000 }, { 2, 22'000 } };
+	const PathSample paths[] = { { 2, 20'000 }, { 2, 22'000 }, { {}, 1'000 } };
 	const auto model = fit_paths(paths);
 
 	ASSERT_TRUE(model);
 	EXPECT_FALSE(model->hop_ns);
-	EXPECT_DOUBLE_EQ(model->unloaded_ns(2), 21'000);
+	EXPECT_DOUBLE_EQ(model->shortest_ns(), 21'000);
 	const auto p = propose_target(*model, 1'000);
 
 	EXPECT_EQ(p.hop_target_ns, 1'000U);
 	EXPECT_EQ(p.base_target_ns, 40'000U);
 	EXPECT_NE(p.reason.find("not known"), std::string::npos);
+}
+
+TEST(PathModel, WithoutHopsThereIsStillALength)
+{
+	const PathSample paths[] = { { {}, 13'000 } };
+	const auto p = propose_target(*fit_paths(paths), 1'000);
+
+	EXPECT_EQ(p.base_target_ns, 26'000U);
+	EXPECT_EQ(p.hop_target_ns, 1'000U);
+	EXPECT_EQ(p.reason, "the shortest path takes 13.0 us unloaded, and gets as much again for a queue");
 }
 
 TEST(PathModel, AHopNeverTakesLessThanNothing)

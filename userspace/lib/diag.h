@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -27,8 +28,13 @@ struct DiagStatus {
 	std::size_t malformed = 0; // messages or attributes that were cut off
 };
 
-// Appends to @flows every socket in @bytes. Ignores messages whose sequence number is
+using FlowVisitor = std::function<void(const Flow &)>;
+
+// Shows @visit every socket in @bytes. Ignores messages whose sequence number is
 // not @sequence, unless that is 0. Never fails: what cannot be read is counted.
+DiagStatus visit_diag(std::span<const std::byte> bytes, const FlowVisitor &visit,
+		      std::uint32_t sequence = 0);
+// The same, appended to @flows.
 DiagStatus parse_diag(std::span<const std::byte> bytes, std::vector<Flow> &flows,
 		      std::uint32_t sequence = 0);
 
@@ -50,6 +56,10 @@ public:
 	// IPv4 and IPv6, in the network namespace that the client was opened in. @storages:
 	// maps of socket storage whose values begin with a tcp_swift record; they need root.
 	Result<DiagDump> dump(std::uint32_t states, std::span<const Fd> storages = {});
+	// The same without a copy of any flow, for hosts with very many. A dump that is tried
+	// again shows flows again.
+	Result<DiagStatus> visit(std::uint32_t states, const FlowVisitor &visit,
+				 std::span<const Fd> storages = {});
 
 private:
 	struct Close {
@@ -57,13 +67,16 @@ private:
 	};
 	using Socket = std::unique_ptr<mnl_socket, Close>;
 
-	explicit DiagClient(Socket socket) : socket_(std::move(socket)) {}
-	Result<DiagStatus> dump_family(std::uint8_t family, std::uint32_t states,
-				       std::span<const Fd> storages, std::vector<Flow> &flows);
+	explicit DiagClient(Socket socket);
+	// @begin comes before each family's first flow, and again with each new try.
+	using Begin = std::function<void(std::uint8_t family)>;
+	Result<DiagStatus> dump_families(std::uint32_t states, std::span<const Fd> storages,
+					 const Begin &begin, const FlowVisitor &visit);
 	Result<DiagStatus> dump_once(std::uint8_t family, std::uint32_t states,
-				     std::span<const Fd> storages, std::vector<Flow> &flows);
+				     std::span<const Fd> storages, const FlowVisitor &visit);
 
 	Socket socket_;
+	std::vector<std::byte> buffer_;
 	std::uint32_t sequence_ = 0;
 };
 

@@ -36,6 +36,10 @@ void DiagClient::Close::operator()(mnl_socket *s) const
 	mnl_socket_close(s);
 }
 
+DiagClient::DiagClient(Socket socket) : socket_(std::move(socket)), buffer_(receive_bytes)
+{
+}
+
 Result<DiagClient> DiagClient::open()
 {
 	Socket socket(mnl_socket_open2(NETLINK_SOCK_DIAG, SOCK_CLOEXEC));
@@ -48,7 +52,7 @@ Result<DiagClient> DiagClient::open()
 }
 
 Result<DiagStatus> DiagClient::dump_once(std::uint8_t family, std::uint32_t states,
-					 std::span<const Fd> storages, std::vector<Flow> &flows)
+					 std::span<const Fd> storages, const FlowVisitor &visit)
 {
 	alignas(nlmsghdr) std::array<char, MNL_NLMSG_HDRLEN + MNL_ALIGN(sizeof(inet_diag_req_v2)) +
 						   MNL_ATTR_HDRLEN + storages_max * 2 * MNL_ATTR_HDRLEN>
@@ -78,11 +82,10 @@ Result<DiagStatus> DiagClient::dump_once(std::uint8_t family, std::uint32_t stat
 	if (mnl_socket_sendto(socket_.get(), head, head->nlmsg_len) < 0)
 		return errno_error("cannot ask the kernel for its TCP sockets", errno);
 
-	std::vector<std::byte> buffer(receive_bytes);
 	DiagStatus sum;
 
 	while (!sum.done) {
-		const ssize_t n = mnl_socket_recvfrom(socket_.get(), buffer.data(), buffer.size());
+		const ssize_t n = mnl_socket_recvfrom(socket_.get(), buffer_.data(), buffer_.size());
 
 		if (n < 0) {
 			if (errno == EINTR)
@@ -92,8 +95,8 @@ Result<DiagStatus> DiagClient::dump_once(std::uint8_t family, std::uint32_t stat
 		if (n == 0)
 			return Error{"the kernel's list of TCP sockets ended too early"};
 
-		const DiagStatus part = parse_diag({buffer.data(), static_cast<std::size_t>(n)},
-						   flows, sequence_);
+		const DiagStatus part = visit_diag({buffer_.data(), static_cast<std::size_t>(n)},
+						   visit, sequence_);
 
 		sum.done = part.done;
 		sum.interrupted |= part.interrupted;
@@ -104,43 +107,68 @@ Result<DiagStatus> DiagClient::dump_once(std::uint8_t family, std::uint32_t stat
 	return sum;
 }
 
-Result<DiagStatus> DiagClient::dump_family(std::uint8_t family, std::uint32_t states,
-					   std::span<const Fd> storages, std::vector<Flow> &flows)
+Result<DiagStatus> DiagClient::dump_families(std::uint32_t states, std::span<const Fd> storages,
+					     const Begin &begin, const FlowVisitor &visit)
 {
-	const std::size_t before = flows.size();
+	DiagStatus sum;
 
-	for (int attempt = 1;; attempt++) {
-		flows.resize(before);
-		auto status = dump_once(family, states, storages, flows);
+	for (const std::uint8_t family : {std::uint8_t{AF_INET}, std::uint8_t{AF_INET6}}) {
+		DiagStatus status;
 
-		if (!status || !status->interrupted || attempt == attempts)
-			return status;
+		for (int attempt = 1; attempt <= attempts; attempt++) {
+			begin(family);
+			auto tried = dump_once(family, states, storages, visit);
+
+			if (!tried)
+				return tried.error();
+			status = *tried;
+			if (!status.interrupted)
+				break;
+		}
+		// A kernel without IPv6 has no IPv6 sockets either.
+		if (status.error == ENOENT && family == AF_INET6)
+			continue;
+		if (status.error == ENOENT)
+			return Error{"this kernel cannot list TCP sockets: load tcp_diag "
+				     "(modprobe tcp_diag)"};
+		if (status.error)
+			return errno_error("the kernel refused to list its TCP sockets",
+					   status.error);
+		sum.interrupted |= status.interrupted;
+		sum.bad_records += status.bad_records;
+		sum.malformed += status.malformed;
 	}
+	sum.done = true;
+	return sum;
 }
 
 Result<DiagDump> DiagClient::dump(std::uint32_t states, std::span<const Fd> storages)
 {
 	DiagDump out;
+	std::uint8_t family = 0;
+	std::size_t before = 0;
+	const auto status = dump_families(
+		states, storages,
+		[&](std::uint8_t begun) {
+			if (begun == family)
+				out.flows.resize(before);
+			family = begun;
+			before = out.flows.size();
+		},
+		[&](const Flow &flow) { out.flows.push_back(flow); });
 
-	for (const std::uint8_t family : {std::uint8_t{AF_INET}, std::uint8_t{AF_INET6}}) {
-		auto status = dump_family(family, states, storages, out.flows);
-
-		if (!status)
-			return status.error();
-		// A kernel without IPv6 has no IPv6 sockets either.
-		if (status->error == ENOENT && family == AF_INET6)
-			continue;
-		if (status->error == ENOENT)
-			return Error{"this kernel cannot list TCP sockets: load tcp_diag "
-				     "(modprobe tcp_diag)"};
-		if (status->error)
-			return errno_error("the kernel refused to list its TCP sockets",
-					   status->error);
-		out.interrupted |= status->interrupted;
-		out.bad_records += status->bad_records;
-		out.malformed += status->malformed;
-	}
+	if (!status)
+		return status.error();
+	out.interrupted = status->interrupted;
+	out.bad_records = status->bad_records;
+	out.malformed = status->malformed;
 	return out;
+}
+
+Result<DiagStatus> DiagClient::visit(std::uint32_t states, const FlowVisitor &visit,
+				     std::span<const Fd> storages)
+{
+	return dump_families(states, storages, [](std::uint8_t) {}, visit);
 }
 
 Result<void> enter_netns(const std::string &name)

@@ -67,6 +67,7 @@ TcpCounters decode(const tcp_info &raw)
 	c.delivery_rate_Bps = raw.tcpi_delivery_rate;
 	c.pacing_rate_Bps = raw.tcpi_pacing_rate;
 	c.bytes_acked = raw.tcpi_bytes_acked;
+	c.notsent_bytes = raw.tcpi_notsent_bytes;
 	return c;
 }
 
@@ -157,7 +158,7 @@ void parse_attributes(Bytes b, Flow &flow, DiagStatus &status)
 	flow.from_bpf = flow.from_bpf && !flow.uses_module();
 }
 
-void parse_socket(Bytes b, std::vector<Flow> &flows, DiagStatus &status)
+void parse_socket(Bytes b, const FlowVisitor &visit, DiagStatus &status)
 {
 	const auto msg = read_whole<inet_diag_msg>(b);
 
@@ -173,13 +174,14 @@ void parse_socket(Bytes b, std::vector<Flow> &flows, DiagStatus &status)
 	flow.state = msg->idiag_state;
 	flow.inode = msg->idiag_inode;
 	flow.uid = msg->idiag_uid;
+	flow.cookie = std::uint64_t{msg->id.idiag_cookie[1]} << 32 | msg->id.idiag_cookie[0];
 	parse_attributes(skip(b, align4(sizeof(inet_diag_msg))), flow, status);
-	flows.push_back(std::move(flow));
+	visit(flow);
 }
 
 } // namespace
 
-DiagStatus parse_diag(Bytes bytes, std::vector<Flow> &flows, std::uint32_t sequence)
+DiagStatus visit_diag(Bytes bytes, const FlowVisitor &visit, std::uint32_t sequence)
 {
 	DiagStatus status;
 
@@ -207,13 +209,18 @@ DiagStatus parse_diag(Bytes bytes, std::vector<Flow> &flows, std::uint32_t seque
 				status.error = netlink_errno(*code);
 			break;
 		case SOCK_DIAG_BY_FAMILY:
-			parse_socket(payload, flows, status);
+			parse_socket(payload, visit, status);
 			break;
 		default: // NLMSG_NOOP, or something newer than us
 			break;
 		}
 	}
 	return status;
+}
+
+DiagStatus parse_diag(Bytes bytes, std::vector<Flow> &flows, std::uint32_t sequence)
+{
+	return visit_diag(bytes, [&](const Flow &flow) { flows.push_back(flow); }, sequence);
 }
 
 } // namespace swift

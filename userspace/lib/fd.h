@@ -27,6 +27,8 @@ public:
 
 	explicit operator bool() const { return fd_ >= 0; }
 	[[nodiscard]] int get() const { return fd_; }
+	// From now on somebody else closes it.
+	int release() { return std::exchange(fd_, -1); }
 
 private:
 	int fd_;

@@ -13,23 +13,22 @@ namespace {
 
 constexpr std::array<std::uint8_t, 12> mapped_head = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 
-// ::ffff:a.b.c.d is the IPv4 address a.b.c.d.
-Address unmapped(const Address &a)
+} // namespace
+
+Address Address::unmapped() const
 {
-	if (!a.v6 || !std::equal(mapped_head.begin(), mapped_head.end(), a.bytes.begin()))
-		return a;
+	if (!v6 || !std::equal(mapped_head.begin(), mapped_head.end(), bytes.begin()))
+		return *this;
 
 	Address v4;
 
-	std::copy(a.bytes.begin() + 12, a.bytes.end(), v4.bytes.begin());
+	std::copy(bytes.begin() + 12, bytes.end(), v4.bytes.begin());
 	return v4;
 }
 
-} // namespace
-
 std::string Address::text() const
 {
-	const Address a = unmapped(*this);
+	const Address a = unmapped();
 	char buf[INET6_ADDRSTRLEN] = "";
 
 	inet_ntop(a.v6 ? AF_INET6 : AF_INET, a.bytes.data(), buf, sizeof(buf));
@@ -45,7 +44,7 @@ Result<Address> Address::parse(std::string_view text)
 		return a;
 	a.v6 = true;
 	if (inet_pton(AF_INET6, s.c_str(), a.bytes.data()) == 1)
-		return unmapped(a);
+		return a.unmapped();
 	return Error{"not an address", s, "an IPv4 or IPv6 address in numbers"};
 }
 
@@ -78,9 +77,26 @@ Result<Prefix> Prefix::parse(std::string_view text)
 	return Prefix{*address, static_cast<unsigned>(*length)};
 }
 
+Prefix Prefix::around(const Address &a, unsigned length)
+{
+	Prefix p{a.unmapped(), length};
+
+	for (unsigned i = 0; i < p.address.bytes.size(); i++) {
+		const unsigned kept = length > i * 8 ? std::min(length - i * 8, 8U) : 0;
+
+		p.address.bytes[i] = static_cast<std::uint8_t>(p.address.bytes[i] & 0xff00U >> kept);
+	}
+	return p;
+}
+
+std::string Prefix::text() const
+{
+	return address.text() + "/" + std::to_string(length);
+}
+
 bool Prefix::contains(const Address &candidate) const
 {
-	const Address a = unmapped(candidate);
+	const Address a = candidate.unmapped();
 
 	if (a.v6 != address.v6)
 		return false;

@@ -25,6 +25,7 @@ struct Address {
 	std::array<std::uint8_t, 16> bytes{}; // network order; the first four for IPv4
 
 	// An IPv4 address that a dual-stack socket shows as ::ffff:a.b.c.d counts as IPv4.
+	[[nodiscard]] Address unmapped() const;
 	[[nodiscard]] std::string text() const;
 	static Result<Address> parse(std::string_view text);
 	auto operator<=>(const Address &) const = default;
@@ -43,6 +44,9 @@ struct Prefix {
 	unsigned length = 0; // bits
 
 	static Result<Prefix> parse(std::string_view text); // 10.0.0.0/8, or an address
+	// The one of that length around @a.
+	static Prefix around(const Address &a, unsigned length);
+	[[nodiscard]] std::string text() const;
 	[[nodiscard]] bool contains(const Address &a) const;
 };
 
@@ -81,6 +85,7 @@ struct TcpCounters {
 	std::uint64_t delivery_rate_Bps = 0;
 	std::uint64_t pacing_rate_Bps = 0;
 	std::uint64_t bytes_acked = 0;
+	std::uint32_t notsent_bytes = 0; // of what the application has written
 
 	[[nodiscard]] bool has_min_rtt() const { return min_rtt_us != 0 && min_rtt_us != 0xffffffffU; }
 };
@@ -91,6 +96,7 @@ struct Flow {
 	std::uint8_t state = 0; // TCP_ESTABLISHED = 1 ...
 	std::uint32_t inode = 0;
 	std::uint32_t uid = 0;
+	std::uint64_t cookie = 0; // of the socket; no other has it until the next boot
 	std::string cc; // "" if the kernel did not say
 	std::optional<TcpCounters> tcp;
 	std::optional<SwiftRecord> swift;

@@ -15,19 +15,18 @@ namespace swift {
 
 // The smallest fabric delay that was seen on the paths of so many hops.
 struct PathSample {
-	unsigned hops = 0; // routers between the hosts, 0 to 63
+	std::optional<unsigned> hops; // routers between the hosts, 0 to 63; none: not known
 	double unloaded_ns = 0;
 };
 
 struct PathModel {
 	double intercept_ns = 0; // unloaded RTT without a hop
-	std::optional<double> hop_ns; // per hop; none: all paths have as many hops
-	unsigned fewest_hops = 0;
-	unsigned most_hops = 0;
+	std::optional<double> hop_ns; // per hop; none: all paths have as many, or nobody knows
+	std::optional<unsigned> fewest_hops; // none: not known
 
-	[[nodiscard]] double unloaded_ns(unsigned hops) const
+	[[nodiscard]] double shortest_ns() const
 	{
-		return intercept_ns + hop_ns.value_or(0) * hops;
+		return intercept_ns + hop_ns.value_or(0) * fewest_hops.value_or(0);
 	}
 };
 
@@ -38,7 +37,8 @@ struct TargetProposal {
 };
 
 // The median of the slopes of all pairs (Theil and Sen): a path whose smallest delay was
-// never an unloaded one does not tilt it. An Error if there is no sample.
+// never an unloaded one does not tilt it. Samples without hops count if no other is there.
+// An Error if there is no sample.
 Result<PathModel> fit_paths(std::span<const PathSample> samples);
 
 // Room for a queue as long as the shortest path, for all: target = unloaded RTT + that.

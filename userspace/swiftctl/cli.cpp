@@ -24,7 +24,8 @@ constexpr const char *examples =
 constexpr const char *flows_footer =
 	"Columns: window = min(fabric window, host window) in packets, limit = which of the two it\n"
 	"is; fabric, host = the two parts of the RTT; target = what fabric is steered to; stamps =\n"
-	"receive stamps here/echoed by the peer (hw, sw, none).\n"
+	"receive stamps here/echoed by the peer (hw, sw, none); cc if there is more than one. Flows of\n"
+	"bpf_timely and bpf_gcn have what TCP has: srtt, rate, cwnd.\n"
 	"\n"
 	"Examples:\n"
 	"  swiftctl flows --sort fabric:desc --top 10\n"
@@ -70,7 +71,34 @@ constexpr const char *bpf_footer =
 	"  swiftctl bpf load bpf_swift --set base_target_ns=60000 --default\n"
 	"  swiftctl bpf set bpf_swift ai_milli=500\n"
 	"  swiftctl bpf set bpf_swift --prefix 10.1.0.0/16 base_target_ns=120000\n"
+	"  swiftctl bpf load telemetry           count delays and decisions: see swiftctl delays\n"
 	"  swiftctl bpf unload bpf_swift";
+
+constexpr const char *ab_footer =
+	"Each round runs every congestion control once, in random order. With further clients, each\n"
+	"has a port of its own at every server: iperf3 -s -p 5201, -p 5202, ... See Documentation/ab.md.\n"
+	"\n"
+	"Examples:\n"
+	"  swiftctl ab 10.0.0.2 --cc swift,cubic --dry-run\n"
+	"  swiftctl ab 10.0.0.2 --client c2 --client c3 --parallel 8 --json ab.json --html ab.html";
+
+constexpr const char *report_footer =
+	"Reads what `swiftctl ab`, `scripts/lab run` and the demo write with --json.\n"
+	"\n"
+	"Examples:\n"
+	"  swiftctl report ab.json\n"
+	"  swiftctl report monday.json tuesday.json --html both.html";
+
+constexpr const char *delays_footer =
+	"Columns: samples = window decisions; fabric, remote, local, target, rtt, tx = p50/p90/p99 of the\n"
+	"delay in the network, in the peer's host, in ours, of what fabric is steered to, of the whole,\n"
+	"and of packets between TCP and the driver; window = its median, in packets; cuts = decisions that\n"
+	"cut the window for the fabric/for the hosts; lost = packets. See Documentation/delays.md.\n"
+	"\n"
+	"Examples:\n"
+	"  swiftctl bpf load telemetry\n"
+	"  swiftctl delays --interval 10 --hist\n"
+	"  swiftctl delays --by flow --dst 10.1.0.0/16 --json | jq .flows[].fabric_ns.p99";
 
 constexpr const char *bpf_load_footer =
 	"All or nothing. What is loaded stays when swiftctl ends: /sys/fs/bpf/tcp_swift/NAME holds it.\n"
@@ -88,6 +116,18 @@ constexpr const char *bpf_set_footer =
 	"  swiftctl bpf set bpf_swift target_policy=static base_target_ns=40000\n"
 	"  swiftctl bpf set bpf_swift --prefix fd00:1::/32 base_target_ns=120000\n"
 	"  swiftctl bpf set bpf_swift --prefix fd00:1::/32 --delete";
+
+constexpr const char *tune_footer =
+	"Each value is compared with the one before it in turns, so that demand which changes by itself\n"
+	"misleads nobody; a step that costs throughput is taken back. What it ends with stays; a tuning\n"
+	"that was killed is put right by the next one. Tune one host of a rack and give all the result:\n"
+	"hosts that tune against each other would compete. See Documentation/tune.md.\n"
+	"\n"
+	"Examples:\n"
+	"  swiftctl tune                            what the paths suggest\n"
+	"  swiftctl tune --apply --min-us 20 --max-us 200\n"
+	"  swiftctl tune --bpf bpf_swift --dst 10.1.0.0/16 --apply\n"
+	"  swiftctl tune --undo";
 
 constexpr const char *clock_footer =
 	"Columns: stamps = which packets the NIC stamps; line = from its clock to the host's, as the\n"
@@ -286,7 +326,7 @@ void add_bpf(CLI::App &verb, BpfOptions &o)
 	CLI::App *swap = verb.add_subcommand("swap", "Replace its programs, keep its settings");
 
 	for (CLI::App *action : {load, unload, set, get, swap})
-		action->add_option("name", o.name, "As flows will know it: bpf_swift, bpf_timely, ...")
+		action->add_option("name", o.name, "As flows will know it: bpf_swift, bpf_timely, ...; or telemetry")
 			->type_name("")
 			->required();
 	for (CLI::App *action : {load, swap}) {
@@ -313,6 +353,19 @@ void add_bpf(CLI::App &verb, BpfOptions &o)
 	set->add_option("--prefix", o.prefix, "For flows to PREFIX only")->type_name("PREFIX");
 	set->add_flag("--delete", o.erase, "Delete the profile of --prefix");
 	get->add_option("tunables", o.set, "These only")->type_name("");
+	load->add_option("--prefix", o.telemetry.prefixes, "telemetry: count this destination prefix as it is; repeatable")
+		->type_name("CIDR")
+		->allow_extra_args(false);
+	load->add_option("--v4-len", o.telemetry.v4_len, "telemetry: length of all other IPv4 prefixes (24)")
+		->type_name("N");
+	load->add_option("--v6-len", o.telemetry.v6_len, "telemetry: and of IPv6 prefixes (64)")->type_name("N");
+	load->add_option("--flows", o.telemetry.max_flows, "telemetry: flows that are remembered (16384)")
+		->type_name("N");
+	load->add_option("--prefixes", o.telemetry.max_prefixes, "telemetry: prefixes, by congestion control (256)")
+		->type_name("N");
+	load->add_option("--tx", o.telemetry.tx_one_in, "telemetry: time one packet in N from TCP to the driver")
+		->type_name("N");
+	unload->add_flag("--module-only", o.module_only, "telemetry: let go of the module, keep the rest");
 	for (CLI::App *action : {load, unload, swap, set})
 		action->add_flag("--dry-run", o.dry_run, "Say what would be done instead");
 	for (CLI::App *action : {load, unload, list, set, get, swap})
@@ -323,6 +376,82 @@ void add_bpf(CLI::App &verb, BpfOptions &o)
 	set->callback([&o] { o.action = Action::set; });
 	get->callback([&o] { o.action = Action::get; });
 	swap->callback([&o] { o.action = Action::swap; });
+}
+
+void add_ab(CLI::App &verb, AbOptions &o)
+{
+	verb.footer(ab_footer);
+	verb.add_option("server", o.servers, "Where `iperf3 -s` runs; repeatable")->type_name("");
+	verb.add_option("--cc", o.cc, "Congestion controls (swift,dctcp,cubic)")->type_name("NAME,...");
+	verb.add_option("--runs", o.runs, "Of each: 1 to 200 (10)")->type_name("N");
+	verb.add_option("--parallel", o.parallel, "Flows of each client to each server (1)")->type_name("N");
+	verb.add_option("--duration", o.duration, "Of a run, after the warm-up (10)")->type_name("SECONDS");
+	verb.add_option("--warmup", o.warmup, "Left out of every run: 0 to 60 (2)")->type_name("SECONDS");
+	verb.add_option("--port", o.port, "Of the servers (5201)")->type_name("PORT");
+	verb.add_option("--client", o.clients, "A further client, over ssh; repeatable")
+		->type_name("HOST")
+		->allow_extra_args(false);
+	verb.add_option("--server-ssh", o.server_ssh, "To see a server's side; for each SERVER")
+		->type_name("HOST")
+		->allow_extra_args(false);
+	verb.add_flag("--reverse", o.reverse, "The servers send");
+	verb.add_option("--dscp", o.dscp, "Class of the traffic: 0 to 63")->type_name("N");
+	verb.add_option("--seed", o.seed, "Of the order (random, and in the result)")->type_name("N");
+	verb.add_option("--json", o.json_file, "Write the result")->type_name("FILE");
+	verb.add_option("--html", o.html_file, "Write the report as a page")->type_name("FILE");
+	verb.add_flag("--dry-run", o.dry_run, "Print the commands instead");
+	verb.add_flag("--yes", o.yes, "Start without asking");
+}
+
+void add_report(CLI::App &verb, ReportOptions &o)
+{
+	verb.footer(report_footer);
+	verb.add_option("file", o.files, "Results; repeatable")->type_name("");
+	verb.add_option("--html", o.html_file, "Write a page with charts")->type_name("FILE");
+	verb.add_option("--markdown", o.markdown_file, "Write Markdown")->type_name("FILE");
+	verb.add_flag("--text", o.text, "Print text (default, unless a file is written)");
+}
+
+void add_delays(CLI::App &verb, DelaysOptions &o)
+{
+	verb.footer(delays_footer);
+	verb.add_option("--by", o.by, "A line for each: prefix (the default), flow")->type_name("WHAT");
+	verb.add_option("--dst", o.dst, "To these destinations only; repeatable")
+		->type_name("CIDR")
+		->allow_extra_args(false);
+	verb.add_option("--interval", o.interval, "Of so many seconds from now, not of all time")
+		->type_name("SECONDS");
+	verb.add_flag("--hist", o.hist, "Histograms, too");
+	verb.add_flag("--wide", o.wide, "All columns, however narrow the terminal");
+	verb.add_flag("--json", o.json, "JSON: all of it, prefixes and flows");
+}
+
+void add_tune(CLI::App &verb, TuneVerbOptions &o)
+{
+	verb.footer(tune_footer);
+	verb.add_flag("--apply", o.apply, "Look for the best target by trying; else only propose one");
+	verb.add_option("--bpf", o.variant, "Of a BPF variant instead of the module's")->type_name("NAME");
+	verb.add_option("--dst", o.dst, "With --bpf: of flows to this destination alone")->type_name("CIDR");
+	verb.add_option("--learn", o.learn_s, "Watch the paths so long first (10)")->type_name("SECONDS");
+	verb.add_option("--interval", o.interval_s, "Between two looks at the flows (1)")
+		->type_name("SECONDS");
+	verb.add_option("--measure", o.measure, "Looks at each value in a turn (3)")->type_name("N");
+	verb.add_option("--duration", o.duration_s, "At most (until it has settled)")->type_name("SECONDS");
+	verb.add_option("--min-us", o.min_us, "Never a base target below (5)")->type_name("US");
+	verb.add_option("--max-us", o.max_us, "Never a base target above (1000)")->type_name("US");
+	verb.add_option("--tolerance", o.tolerance_percent, "Throughput that it may cost, in all (1)")
+		->type_name("PERCENT");
+	verb.add_option("--step", o.step_percent, "Of the first steps; later ones are smaller (25)")
+		->type_name("PERCENT");
+	auto *keep_on = verb.add_flag("--keep-on", o.keep_on, "After it has settled look again every --hold");
+
+	verb.add_option("--hold", o.hold_s, "Between two looks around (600)")
+		->type_name("SECONDS")
+		->needs(keep_on);
+	verb.add_flag("--restore", o.restore, "At the end put back what was there before");
+	verb.add_flag("--undo", o.undo, "Put back what was there before the last tuning");
+	verb.add_option("--netns", o.netns, "In the network namespace NAME")->type_name("NAME");
+	verb.add_flag("--json", o.json, "JSON; one object per line for each event");
 }
 
 // CLI11 is generous with blank lines, and its word for verbs is long.
@@ -361,6 +490,10 @@ Invocation parse_command_line(int argc, const char *const *argv)
 	ProbeOptions probing;
 	ClockOptions clock;
 	BpfOptions bpf;
+	DelaysOptions delays;
+	AbOptions ab;
+	ReportOptions report;
+	TuneVerbOptions tune;
 
 	app.formatter(std::make_shared<Usage>());
 	app.get_formatter()->column_width(28);
@@ -377,6 +510,17 @@ Invocation parse_command_line(int argc, const char *const *argv)
 
 	CLI::App *verb_bpf = app.add_subcommand("bpf", "Congestion controls in BPF: load, tune, swap them");
 
+	CLI::App *verb_delays = app.add_subcommand("delays", "How delays are spread, by prefix or flow");
+
+	CLI::App *verb_ab = app.add_subcommand("ab", "Compare congestion controls by real runs");
+	CLI::App *verb_report = app.add_subcommand("report", "A result as text, Markdown or a page");
+
+	CLI::App *verb_tune = app.add_subcommand("tune", "Find the best base target for this host's paths");
+
+	add_tune(*verb_tune, tune);
+	add_delays(*verb_delays, delays);
+	add_ab(*verb_ab, ab);
+	add_report(*verb_report, report);
 	add_flows(*verb_flows, flows);
 	add_enable(*verb_enable, enabling);
 	add_disable(*verb_disable, disabling);
@@ -393,10 +537,10 @@ Invocation parse_command_line(int argc, const char *const *argv)
 	});
 
 	if (first.empty())
-		return Leave{{}, fail_usage("", "which verb? (flows, enable, disable, doctor, probe, clock, bpf)")};
+		return Leave{{}, fail_usage("", "which verb? (flows, enable, disable, doctor, probe, clock, bpf, delays, ab, report, tune)")};
 	if (!is_verb && first[0] != '-')
 		return Leave{{}, fail_usage("", "unknown verb '" + first +
-							"' (allowed: flows, enable, disable, doctor, probe, clock, bpf)")};
+							"' (allowed: flows, enable, disable, doctor, probe, clock, bpf, delays, ab, report, tune)")};
 	try {
 		app.parse(argc, argv);
 	} catch (const CLI::CallForHelp &) {
@@ -425,6 +569,14 @@ Invocation parse_command_line(int argc, const char *const *argv)
 	}
 	if (app.got_subcommand(verb_bpf))
 		return bpf;
+	if (app.got_subcommand(verb_delays))
+		return delays;
+	if (app.got_subcommand(verb_ab))
+		return ab;
+	if (app.got_subcommand(verb_report))
+		return report;
+	if (app.got_subcommand(verb_tune))
+		return tune;
 	if (app.got_subcommand(verb_clock)) {
 		const bool shows = clock.action == ClockOptions::Action::show;
 		const bool watches = [&] {

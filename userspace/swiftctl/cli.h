@@ -5,12 +5,16 @@
 #include <string>
 #include <variant>
 
+#include "ab.h"
 #include "bpf.h"
 #include "clock.h"
+#include "delays.h"
 #include "doctor.h"
 #include "enable.h"
 #include "flows.h"
 #include "probe.h"
+#include "report.h"
+#include "tune.h"
 
 namespace swift {
 
@@ -21,7 +25,8 @@ struct Leave {
 };
 
 using Invocation = std::variant<Leave, FlowsOptions, EnableOptions, DisableOptions, DoctorOptions,
-				ProbeOptions, ClockOptions, BpfOptions>;
+				ProbeOptions, ClockOptions, BpfOptions, DelaysOptions,
+				AbOptions, ReportOptions, TuneVerbOptions>;
 
 [[nodiscard]] Invocation parse_command_line(int argc, const char *const *argv);
 

@@ -20,6 +20,10 @@ struct Run {
 	int operator()(const swift::DoctorOptions &o) const { return swift::run_doctor(o); }
 	int operator()(const swift::ClockOptions &o) const { return swift::run_clock(o); }
 	int operator()(const swift::BpfOptions &o) const { return swift::run_bpf(o); }
+	int operator()(const swift::DelaysOptions &o) const { return swift::run_delays(o); }
+	int operator()(const swift::AbOptions &o) const { return swift::run_ab(o); }
+	int operator()(const swift::ReportOptions &o) const { return swift::run_report(o); }
+	int operator()(const swift::TuneVerbOptions &o) const { return swift::run_tune(o); }
 	int operator()(const swift::ProbeOptions &o) const { return swift::run_probe(o); }
 };
 

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT
+// libFuzzer: any bytes as what iperf3 wrote, as a result, and as another host's flows; what
+// was understood has to hold together, and has to come out as harmless text.
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+#include "ab_samples.h"
+#include "iperf_run.h"
+#include "report.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size)
+{
+	const std::string_view text(reinterpret_cast<const char *>(data), size);
+
+	if (const auto run = swift::parse_iperf(text)) {
+		if (run->streams.empty() || run->streams.size() > size || !std::isfinite(run->goodput_bps) ||
+		    run->goodput_bps < 0 || !(run->loss_ratio() >= 0 && run->loss_ratio() <= 1))
+			std::abort();
+		for (const double rtt_ns : run->rtt_ns())
+			if (!(rtt_ns > 0))
+				std::abort();
+	} else if (run.error().text().find('\0') == 0) {
+		std::abort();
+	}
+	if (const auto report = swift::read_report("x", text))
+		for (const auto &section : report->sections)
+			for (const auto &row : section.rows)
+				if (row.figures.size() != swift::report_columns().size())
+					std::abort();
+
+	swift::AbSamples samples({5201});
+	swift::AbSamples::Values values;
+
+	if (samples.add_json_lines(text))
+		samples.collect({{5201, 5201}}, 0, values);
+	return 0;
+}

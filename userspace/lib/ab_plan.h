@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+// An A/B test before it starts: who sends to whom, in which order, by which commands. Pure
+// functions; nothing is run here.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "result.h"
+
+namespace swift {
+
+struct AbPlan {
+	std::vector<std::string> servers;
+	std::vector<std::string> clients; // beside this host, over ssh
+	std::vector<std::string> server_ssh; // how to look into the servers, in their order
+	std::vector<std::string> ccs;
+	unsigned runs = 10; // of each congestion control
+	unsigned parallel = 1; // flows of each client to each server
+	unsigned duration_s = 10;
+	unsigned warmup_s = 2;
+	std::uint16_t port = 5201; // of the first client's servers; one more for each further one
+	std::optional<unsigned> dscp;
+	std::uint64_t seed = 0;
+	bool reverse = false;
+
+	[[nodiscard]] std::size_t senders() const { return clients.size() + 1; } // client hosts
+	[[nodiscard]] std::size_t flows() const { return senders() * servers.size() * parallel; }
+	[[nodiscard]] unsigned run_seconds() const { return warmup_s + duration_s; }
+};
+
+// One client's iperf3 to one server.
+struct AbLeg {
+	std::string client; // empty: this host
+	std::string server;
+	std::uint16_t port = 0;
+
+	[[nodiscard]] std::string client_text() const { return client.empty() ? "this host" : client; }
+};
+
+struct AbTurn {
+	unsigned block = 0; // from 1; has every congestion control once
+	std::string cc;
+};
+
+[[nodiscard]] std::vector<AbLeg> ab_legs(const AbPlan &plan);
+// Randomised complete blocks.
+[[nodiscard]] std::vector<AbTurn> ab_order(const AbPlan &plan);
+[[nodiscard]] std::vector<std::string> ab_iperf_command(const AbPlan &plan, const AbLeg &leg,
+						       const std::string &cc);
+// The shortest test that has all that a real one needs: client, server, congestion control.
+[[nodiscard]] std::vector<std::string> ab_trial_command(const AbPlan &plan, const AbLeg &leg,
+						       const std::string &cc);
+
+// One command line for a shell.
+[[nodiscard]] std::string shell_text(const std::vector<std::string> &argv);
+// @argv on @host, without ever asking for a password; there it ends when ssh does.
+[[nodiscard]] std::vector<std::string> ssh_command(const std::string &host,
+						  const std::vector<std::string> &argv);
+
+// Names that go into commands: nothing that looks like an option, nothing for a shell.
+Result<void> check_host_name(const std::string &what, const std::string &name);
+Result<void> check_cc_name(const std::string &name);
+
+} // namespace swift

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: MIT
+// One run out of its parts, and the JSON of all.
+#include "ab_result.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "ab_json.h"
+
+namespace swift {
+
+namespace {
+
+template <typename T> Json maybe(const std::optional<T> &v)
+{
+	return v ? Json(*v) : Json(nullptr);
+}
+
+Json json_of(const DelayPercentiles &p)
+{
+	return {{"avg", p.avg}, {"p50", maybe(p.p50)}, {"p99", maybe(p.p99)}};
+}
+
+Json json_of(const std::optional<AbRtt> &r)
+{
+	if (!r)
+		return nullptr;
+	return {{"avg", r->avg},	   {"p50", maybe(r->p50)}, {"p99", maybe(r->p99)},
+		{"p999", maybe(r->p999)}, {"count", r->count}};
+}
+
+Json json_of(const std::optional<AbLaw> &l)
+{
+	if (!l)
+		return nullptr;
+	return {{"fabric_ns", json_of(l->fabric_ns)},
+		{"endpoint_ns", json_of(l->endpoint_ns)},
+		{"target_ns", {{"p50", l->target_ns}}},
+		{"fcwnd", {{"p50", l->fcwnd}}},
+		{"ecwnd", {{"p50", l->ecwnd}}},
+		{"endpoint_limited", l->endpoint_limited},
+		{"samples", l->samples}};
+}
+
+Json json_of(const AbEnd &e)
+{
+	Json j = {{"host", e.host.empty() ? Json(nullptr) : Json(e.host)},
+		  {"role", e.sender ? "sender" : "receiver"},
+		  {"samples", e.samples},
+		  {"srtt_ns", e.srtt_ns ? json_of(*e.srtt_ns) : Json(nullptr)},
+		  {"law", json_of(e.law)}};
+
+	if (!e.why_not.empty())
+		j["why_not"] = e.why_not;
+	return j;
+}
+
+Json json_of(const AbRun &r)
+{
+	Json j = {{"cc", r.cc},
+		  {"block", r.block},
+		  {"position", r.position},
+		  {"attempts", r.attempts},
+		  {"n", r.flows},
+		  {"goodput_bps", r.goodput_bps},
+		  {"rtt_ns", json_of(r.rtt_ns)},
+		  {"loss_ratio", r.loss_ratio},
+		  {"retransmits", r.retransmits},
+		  {"jain", r.jain},
+		  {"law", json_of(r.law)},
+		  {"ends", Json::array()}};
+
+	for (const AbEnd &e : r.ends)
+		j["ends"].push_back(json_of(e));
+	return j;
+}
+
+Json json_of(const AbPlan &p)
+{
+	return {{"ccs", p.ccs},
+		{"runs", p.runs},
+		{"parallel", p.parallel},
+		{"duration_s", p.duration_s},
+		{"warmup_s", p.warmup_s},
+		{"servers", p.servers},
+		{"clients", p.clients},
+		{"server_ssh", p.server_ssh},
+		{"port", p.port},
+		{"reverse", p.reverse},
+		{"dscp", maybe(p.dscp)},
+		// Not a number: of 2^64, programs keep 2^53.
+		{"seed", std::to_string(p.seed)}};
+}
+
+void put_interval(Json &j, const std::optional<ConfidenceInterval> &ci)
+{
+	if (ci) {
+		j["ci95"] = {ci->low, ci->high};
+		j["ci_coverage"] = ci->coverage;
+	}
+}
+
+Json json_of(const AbSummary &s)
+{
+	Json j = {{"cc", s.cc}, {"n", s.n}, {"failed", s.failed}, {"metrics", Json::object()}};
+
+	for (const auto &[name, f] : s.metrics) {
+		Json m = {{"n", f.n}, {"median", f.median}, {"min", f.min}, {"max", f.max}};
+
+		put_interval(m, f.ci95);
+		j["metrics"][name] = m;
+	}
+	return j;
+}
+
+Json json_of(const Estimate &e)
+{
+	Json j = {{"value", e.value}};
+
+	put_interval(j, e.ci95);
+	return j;
+}
+
+Json json_of(const AbComparison &c)
+{
+	return {{"a", c.a},
+		{"b", c.b},
+		{"metric", c.metric},
+		{"pairs", c.pairs},
+		{"shift", json_of(c.shift)},
+		{"ratio", c.ratio ? json_of(*c.ratio) : Json(nullptr)},
+		{"cliffs_delta", c.cliffs_delta},
+		{"effect", cliffs_word(c.cliffs_delta)},
+		{"p", c.p},
+		{"p_holm", c.p_holm},
+		{"shown", c.shown},
+		{"detectable", maybe(c.detectable)},
+		{"text", c.text}};
+}
+
+std::string title_of(const AbPlan &plan)
+{
+	std::string text;
+
+	for (const std::string &cc : plan.ccs)
+		text += (text.empty() ? "" : ", ") + cc;
+	return "A/B test: " + text;
+}
+
+} // namespace
+
+AbRun ab_run(const AbTurn &turn, const std::vector<IperfRun> &legs)
+{
+	AbRun run;
+	std::vector<double> rates;
+	std::vector<double> rtt_ns;
+	double segments = 0;
+
+	run.block = turn.block;
+	run.cc = turn.cc;
+	for (const IperfRun &leg : legs) {
+		run.goodput_bps += leg.goodput_bps;
+		run.retransmits += leg.retransmits;
+		segments += leg.sent_bytes / std::max(leg.mss_bytes, 1U);
+		for (const IperfStream &s : leg.streams) {
+			rates.push_back(s.received_bps);
+			rtt_ns.insert(rtt_ns.end(), s.rtt_ns.begin(), s.rtt_ns.end());
+		}
+	}
+	run.flows = rates.size();
+	run.jain = jain_index(rates);
+	run.loss_ratio = segments > 0 ? std::min(1.0, static_cast<double>(run.retransmits) / segments) : 0;
+	if (!rtt_ns.empty()) {
+		const DelayPercentiles p = percentiles_of(rtt_ns);
+
+		run.rtt_ns = AbRtt{p.avg, p.p50, p.p99, percentile(rtt_ns, 0.999), rtt_ns.size()};
+	}
+	return run;
+}
+
+std::string ab_json(const AbResult &result)
+{
+	const auto comparisons = ab_comparisons(result);
+	Json j;
+
+	j["schema"] = 1;
+	j["kind"] = "ab";
+	j["title"] = title_of(result.plan);
+	j["complete"] = result.complete;
+	j["parameters"] = json_of(result.plan);
+	j["runs"] = Json::array();
+	for (const AbRun &r : result.runs)
+		j["runs"].push_back(json_of(r));
+	j["failed"] = Json::array();
+	for (const AbFailure &f : result.failed)
+		j["failed"].push_back(
+			{{"cc", f.cc}, {"block", f.block}, {"attempts", f.attempts}, {"reason", f.reason}});
+	j["summary"] = Json::array();
+	for (const AbSummary &s : ab_summary(result))
+		j["summary"].push_back(json_of(s));
+	j["comparisons"] = Json::array();
+	for (const AbComparison &c : comparisons)
+		j["comparisons"].push_back(json_of(c));
+	j["verdicts"] = ab_verdicts(comparisons);
+	j["notes"] = result.notes;
+	j["started"] = result.started;
+	j["host"] = {{"name", result.host}, {"kernel", result.kernel}, {"iperf3", result.iperf}};
+	return j.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+} // namespace swift

@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: MIT
+#include "flow_table.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <iterator>
+
+namespace swift {
+
+namespace {
+
+constexpr std::size_t most_ccs = 32; // names; more share "other"
+constexpr std::size_t most_ifaces = 64;
+constexpr std::size_t most_groups_per_prefix = 8; // on average
+constexpr std::size_t least_slots = 1024;
+constexpr unsigned default_v4_bits = 24;
+constexpr unsigned default_v6_bits = 64;
+
+std::uint64_t mix(std::uint64_t v)
+{
+	v ^= v >> 32;
+	v *= 0xd6e8feb86659fd93U;
+	v ^= v >> 32;
+	v *= 0xd6e8feb86659fd93U;
+	return v ^ v >> 32;
+}
+
+std::uint64_t hash_of(const FlowRow &row)
+{
+	std::uint64_t remote_head = 0;
+
+	std::memcpy(&remote_head, row.remote_bytes.data(), sizeof(remote_head));
+	return mix(row.cookie ^ std::uint64_t{row.local_port} << 48 ^
+		   std::uint64_t{row.remote_port} << 32 ^ std::rotl(remote_head, 24));
+}
+
+bool same_flow(const FlowRow &a, const FlowRow &b)
+{
+	return a.cookie == b.cookie && a.local_port == b.local_port &&
+	       a.remote_port == b.remote_port && a.local_v6 == b.local_v6 &&
+	       a.remote_bytes == b.remote_bytes && a.local_bytes == b.local_bytes;
+}
+
+void count(FlowRow &row, const FlowRow &before, double interval_s)
+{
+	row.first_seen_ns = before.first_seen_ns;
+	if (!row.counted || !before.counted || interval_s <= 0)
+		return;
+	if (row.bytes_acked > before.bytes_acked)
+		row.rate_Bps = static_cast<float>(
+			static_cast<double>(row.bytes_acked - before.bytes_acked) / interval_s);
+	if (row.retrans_total > before.retrans_total)
+		row.retrans_new = row.retrans_total - before.retrans_total;
+	row.retrans_per_s = static_cast<float>(row.retrans_new / interval_s);
+}
+
+} // namespace
+
+Prefix prefix_of(const Address &remote, const std::vector<Prefix> &prefixes)
+{
+	const Address a = remote.unmapped();
+	const Prefix *best = nullptr;
+
+	for (const Prefix &p : prefixes)
+		if (p.contains(a) && (!best || p.length > best->length))
+			best = &p;
+	return best ? Prefix::around(best->address, best->length) :
+		      Prefix::around(a, a.v6 ? default_v6_bits : default_v4_bits);
+}
+
+// --- Index -----------------------------------------------------------------------------
+
+void FlowTable::Index::reset(std::size_t rows)
+{
+	slots_.assign(std::bit_ceil(std::max(rows * 2 + 2, least_slots)), 0);
+}
+
+std::uint32_t &FlowTable::Index::slot(const std::vector<FlowRow> &rows, const FlowRow &row)
+{
+	const std::size_t mask = slots_.size() - 1;
+
+	for (std::size_t at = hash_of(row) & mask;; at = (at + 1) & mask)
+		if (slots_[at] == 0 || same_flow(rows[slots_[at] - 1], row))
+			return slots_[at];
+}
+
+const FlowRow *FlowTable::Index::find(const std::vector<FlowRow> &rows, const FlowRow &row) const
+{
+	const std::size_t mask = slots_.size() - 1;
+
+	for (std::size_t at = hash_of(row) & mask; slots_[at] != 0; at = (at + 1) & mask)
+		if (same_flow(rows[slots_[at] - 1], row))
+			return &rows[slots_[at] - 1];
+	return nullptr;
+}
+
+// --- Labels ----------------------------------------------------------------------------
+
+std::size_t FlowTable::PrefixHash::operator()(const std::pair<Address, unsigned> &p) const
+{
+	std::uint64_t halves[2];
+
+	std::memcpy(halves, p.first.bytes.data(), sizeof(halves));
+	return mix(halves[0] ^ mix(halves[1] ^ p.second << 1 ^ (p.first.v6 ? 1U : 0U)));
+}
+
+std::uint8_t FlowTable::cc_of(const std::string &cc)
+{
+	for (std::size_t i = 1; i < cc_names_.size(); i++)
+		if (cc_names_[i] == cc)
+			return static_cast<std::uint8_t>(i);
+	if (cc_names_.size() >= most_ccs)
+		return 0;
+	cc_names_.push_back(cc);
+	cc_wanted_.push_back(options_.ccs.empty() ||
+			     std::any_of(options_.ccs.begin(), options_.ccs.end(),
+					 [&](const std::string &c) { return c == "*" || c == cc; }));
+	return static_cast<std::uint8_t>(cc_names_.size() - 1);
+}
+
+std::uint16_t FlowTable::iface_of(const Address &local)
+{
+	const std::string_view name = ifaces_->find(local);
+	const auto at = std::find(iface_names_.begin(), iface_names_.end(), name);
+
+	if (at != iface_names_.end())
+		return static_cast<std::uint16_t>(at - iface_names_.begin());
+	if (iface_names_.size() >= most_ifaces)
+		return 0;
+	iface_names_.emplace_back(name);
+	return static_cast<std::uint16_t>(iface_names_.size() - 1);
+}
+
+std::uint32_t FlowTable::prefix_id(const Address &remote)
+{
+	const Prefix p = prefix_of(remote, options_.prefixes);
+	const std::pair key(p.address, p.length);
+	const auto at = prefix_ids_.find(key);
+
+	if (at != prefix_ids_.end())
+		return at->second;
+	if (prefix_ids_.size() >= options_.max_prefixes)
+		return 0;
+
+	std::uint32_t id = 0;
+
+	if (free_prefixes_.empty()) {
+		id = static_cast<std::uint32_t>(prefixes_.size());
+		prefixes_.emplace_back();
+	} else {
+		id = free_prefixes_.back();
+		free_prefixes_.pop_back();
+	}
+	prefixes_[id] = {p.text(), key, 0};
+	prefix_ids_.emplace(key, id);
+	return id;
+}
+
+std::uint32_t FlowTable::group_of(const FlowRow &row, const Address &remote)
+{
+	const auto key_of = [](std::uint32_t prefix, std::uint8_t cc, std::uint16_t iface) {
+		return std::uint64_t{prefix} << 32 | std::uint64_t{cc} << 16 | iface;
+	};
+	std::uint32_t prefix = prefix_id(remote);
+	std::uint8_t cc = row.cc;
+	std::uint16_t iface = row.iface;
+	auto at = group_ids_.find(key_of(prefix, cc, iface));
+
+	if (at == group_ids_.end() &&
+	    group_ids_.size() >= (options_.max_prefixes + 1) * most_groups_per_prefix) {
+		prefix = cc = 0;
+		iface = 0;
+		at = group_ids_.find(key_of(prefix, cc, iface));
+	}
+	if (at != group_ids_.end())
+		return at->second;
+
+	std::uint32_t id = 0;
+
+	if (free_groups_.empty()) {
+		id = static_cast<std::uint32_t>(groups_.size());
+		groups_.emplace_back();
+		group_labels_.emplace_back();
+	} else {
+		id = free_groups_.back();
+		free_groups_.pop_back();
+	}
+	groups_[id] = {prefix, cc, iface, now_->now_ns, true};
+	group_labels_[id] = {prefixes_[prefix].text, cc_names_[cc], iface_names_[iface]};
+	group_ids_.emplace(key_of(prefix, cc, iface), id);
+	prefixes_[prefix].groups++;
+	return id;
+}
+
+void FlowTable::expire_groups()
+{
+	for (std::uint32_t id = 0; id < groups_.size(); id++) {
+		GroupState &g = groups_[id];
+
+		if (!g.live || now_->now_ns - g.seen_ns < options_.keep_group_ns)
+			continue;
+		group_ids_.erase(std::uint64_t{g.prefix} << 32 | std::uint64_t{g.cc} << 16 | g.iface);
+		if (--prefixes_[g.prefix].groups == 0 && g.prefix != 0) {
+			prefix_ids_.erase(prefixes_[g.prefix].key);
+			free_prefixes_.push_back(g.prefix);
+		}
+		g = {};
+		group_labels_[id] = {};
+		free_groups_.push_back(id);
+	}
+}
+
+// --- A dump ----------------------------------------------------------------------------
+
+FlowTable::FlowTable(FlowTableOptions options)
+{
+	reconfigure(std::move(options));
+}
+
+void FlowTable::reconfigure(FlowTableOptions options)
+{
+	options_ = std::move(options);
+	cc_names_ = {std::string(label_other)};
+	cc_wanted_ = {options_.ccs.empty() ||
+		      std::find(options_.ccs.begin(), options_.ccs.end(), "*") != options_.ccs.end()};
+	iface_names_ = {std::string(label_other)};
+	prefixes_ = {{std::string(label_other), {}, 0}};
+	free_prefixes_.clear();
+	prefix_ids_.clear();
+	groups_.clear();
+	group_labels_.clear();
+	free_groups_.clear();
+	group_ids_.clear();
+	regroup_ = true;
+}
+
+void FlowTable::begin(std::int64_t now_ns, const IfaceMap &ifaces)
+{
+	const std::size_t rows = before_ ? before_->rows.size() : 0;
+
+	now_ = std::make_shared<FlowSet>();
+	now_->now_ns = now_ns;
+	now_->interval_s = before_ ? static_cast<double>(now_ns - before_->now_ns) / 1e9 : 0;
+	now_->rows.reserve(rows + rows / 16);
+	now_index_.reset(rows + rows / 16);
+	hint_ = 0;
+	ifaces_ = &ifaces;
+	regroup_ |= ifaces_generation_ != ifaces.generation();
+	ifaces_generation_ = ifaces.generation();
+}
+
+void FlowTable::add(const Flow &flow)
+{
+	FlowRow row;
+
+	row.cc = cc_of(flow.cc);
+	if (!cc_wanted_[row.cc])
+		return;
+	row.cookie = flow.cookie;
+	row.local_bytes = flow.local.address.bytes;
+	row.remote_bytes = flow.remote.address.bytes;
+	row.local_v6 = flow.local.address.v6;
+	row.local_port = flow.local.port;
+	row.remote_port = flow.remote.port;
+
+	if (now_index_.tight(now_->rows.size())) {
+		now_index_.reset(now_->rows.size() * 2);
+		for (std::size_t i = 0; i < now_->rows.size(); i++)
+			now_index_.slot(now_->rows, now_->rows[i]) = static_cast<std::uint32_t>(i + 1);
+	}
+	std::uint32_t &slot = now_index_.slot(now_->rows, row);
+
+	if (slot != 0)
+		return;
+
+	row.state = flow.state;
+	row.from_bpf = flow.from_bpf;
+	if (flow.tcp) {
+		row.counted = true;
+		row.backlogged = flow.tcp->notsent_bytes > 0;
+		row.bytes_acked = flow.tcp->bytes_acked;
+		row.srtt_us = flow.tcp->srtt_us;
+		row.min_rtt_us = flow.tcp->min_rtt_us;
+		row.snd_cwnd_pkts = flow.tcp->snd_cwnd_pkts;
+		row.retrans_total = flow.tcp->retrans_total;
+	}
+	if (flow.swift) {
+		row.measured = true;
+		row.swift = *flow.swift;
+	}
+
+	// The kernel lists flows in the same order each time, but for those that came or went.
+	const FlowRow *before = nullptr;
+
+	if (before_ && !before_->rows.empty()) {
+		if (hint_ < before_->rows.size() && same_flow(before_->rows[hint_], row))
+			before = &before_->rows[hint_];
+		else
+			before = before_index_.find(before_->rows, row);
+		if (before)
+			hint_ = static_cast<std::size_t>(before - before_->rows.data()) + 1;
+	}
+	row.first_seen_ns = now_->now_ns;
+	if (before)
+		count(row, *before, now_->interval_s);
+	else
+		now_->joined++;
+
+	// In "other" it may find a better place now.
+	if (before && !regroup_ && before->cc == row.cc && groups_[before->group].prefix != 0) {
+		row.iface = before->iface;
+		row.group = before->group;
+	} else {
+		row.iface = iface_of(flow.local.address);
+		row.group = group_of(row, flow.remote.address);
+	}
+	groups_[row.group].seen_ns = now_->now_ns;
+	now_->dropped_prefixes += groups_[row.group].prefix == 0;
+	now_->rows.push_back(row);
+	slot = static_cast<std::uint32_t>(now_->rows.size());
+}
+
+std::shared_ptr<const FlowSet> FlowTable::end()
+{
+	const std::size_t had = before_ ? before_->rows.size() : 0;
+
+	expire_groups();
+	now_->groups = group_labels_;
+	now_->ccs = cc_names_;
+	now_->ifaces = iface_names_;
+	now_->left = had + now_->joined - now_->rows.size();
+	before_ = std::move(now_);
+	now_.reset();
+	std::swap(before_index_, now_index_);
+	regroup_ = false;
+	return before_;
+}
+
+} // namespace swift

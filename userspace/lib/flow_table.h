@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: MIT
+// The flows of a host between two dumps: who came, who went, and how fast each goes. Made
+// for 100,000 flows a second: a row is a few cache lines of plain data, and adding a flow
+// allocates nothing. What the rows mean together is summary.h's.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "flow.h"
+#include "iface_map.h"
+
+namespace swift {
+
+inline constexpr std::string_view label_other = "other"; // all that found no place
+
+// What flows are counted together by. Bounded in number, unlike flows.
+struct FlowGroup {
+	std::string dst_prefix;
+	std::string cc;
+	std::string iface;
+
+	[[nodiscard]] std::string key() const { return dst_prefix + "|" + cc + "|" + iface; }
+	auto operator<=>(const FlowGroup &) const = default;
+};
+
+struct FlowRow {
+	std::uint64_t cookie = 0;
+	std::uint64_t bytes_acked = 0;
+	std::int64_t first_seen_ns = 0; // CLOCK_MONOTONIC
+	float rate_Bps = 0; // over the last interval; 0 for a new flow
+	float retrans_per_s = 0;
+	std::uint32_t srtt_us = 0; // 0: none measured
+	std::uint32_t min_rtt_us = 0;
+	std::uint32_t snd_cwnd_pkts = 0;
+	std::uint32_t retrans_total = 0;
+	std::uint32_t retrans_new = 0; // in the last interval
+	SwiftRecord swift; // if measured
+	std::uint32_t group = 0; // of FlowSet::groups
+	std::array<std::uint8_t, 16> local_bytes{};
+	std::array<std::uint8_t, 16> remote_bytes{};
+	std::uint16_t local_port = 0;
+	std::uint16_t remote_port = 0;
+	bool local_v6 = false; // both are IPv6, but for what they map
+	bool measured = false; // there is a record of swift's
+	bool from_bpf = false;
+	bool counted = false; // the kernel gave its tcp_info
+	bool backlogged = false; // there is more to send than may be sent now
+	std::uint8_t state = 0;
+	std::uint8_t cc = 0; // of FlowSet::ccs
+	std::uint16_t iface = 0; // of FlowSet::ifaces
+
+	[[nodiscard]] Endpoint local() const { return {{local_v6, local_bytes}, local_port}; }
+	[[nodiscard]] Endpoint remote() const { return {{local_v6, remote_bytes}, remote_port}; }
+	[[nodiscard]] bool has_min_rtt() const { return min_rtt_us != 0 && min_rtt_us != 0xffffffffU; }
+};
+
+// One dump, never changed after it was made.
+struct FlowSet {
+	std::int64_t now_ns = 0; // CLOCK_MONOTONIC
+	double interval_s = 0; // since the dump before; 0 for the first
+	std::vector<FlowRow> rows;
+	std::vector<FlowGroup> groups; // with holes: those without a flow may be empty
+	std::vector<std::string> ccs;
+	std::vector<std::string> ifaces;
+	std::size_t joined = 0;
+	std::size_t left = 0;
+	std::size_t dropped_prefixes = 0; // flows whose prefix had to become "other"
+};
+
+struct FlowTableOptions {
+	std::vector<std::string> ccs; // to keep; none, or "*": all
+	std::vector<Prefix> prefixes; // the longest that holds the remote address, else /24 and /64
+	std::size_t max_prefixes = 256;
+	std::int64_t keep_group_ns = 300'000'000'000; // a group without flows
+};
+
+// The prefix that @remote counts by.
+[[nodiscard]] Prefix prefix_of(const Address &remote, const std::vector<Prefix> &prefixes);
+
+class FlowTable {
+public:
+	explicit FlowTable(FlowTableOptions options);
+
+	// A dump: begin(), add() for each flow, end(). A flow that is added twice counts once.
+	void begin(std::int64_t now_ns, const IfaceMap &ifaces);
+	void add(const Flow &flow);
+	std::shared_ptr<const FlowSet> end();
+
+	// For the dumps to come; groups begin anew.
+	void reconfigure(FlowTableOptions options);
+
+private:
+	class Index { // open addressing, from a flow's key to its row
+	public:
+		void reset(std::size_t rows);
+		// The row with @row's key, or nullptr.
+		const FlowRow *find(const std::vector<FlowRow> &rows, const FlowRow &row) const;
+		// The slot of @row's key: 0, or the number of its row + 1.
+		std::uint32_t &slot(const std::vector<FlowRow> &rows, const FlowRow &row);
+		[[nodiscard]] bool tight(std::size_t rows) const { return rows * 2 >= slots_.size(); }
+
+	private:
+		std::vector<std::uint32_t> slots_;
+	};
+
+	struct PrefixHash {
+		std::size_t operator()(const std::pair<Address, unsigned> &p) const;
+	};
+	struct GroupState {
+		std::uint32_t prefix = 0;
+		std::uint8_t cc = 0;
+		std::uint16_t iface = 0;
+		std::int64_t seen_ns = 0;
+		bool live = false;
+	};
+	struct PrefixState {
+		std::string text;
+		std::pair<Address, unsigned> key;
+		std::size_t groups = 0;
+	};
+
+	[[nodiscard]] bool wanted(const std::string &cc);
+	std::uint8_t cc_of(const std::string &cc);
+	std::uint16_t iface_of(const Address &local);
+	std::uint32_t prefix_id(const Address &remote);
+	std::uint32_t group_of(const FlowRow &row, const Address &remote);
+	void expire_groups();
+
+	FlowTableOptions options_;
+	std::shared_ptr<const FlowSet> before_;
+	std::shared_ptr<FlowSet> now_;
+	Index before_index_;
+	Index now_index_;
+	std::size_t hint_ = 0; // where in before_ the next flow is likely to be
+	const IfaceMap *ifaces_ = nullptr;
+	std::uint64_t ifaces_generation_ = 0;
+	bool regroup_ = false; // old rows' groups are of no use
+
+	std::vector<std::string> cc_names_;
+	std::vector<bool> cc_wanted_;
+	std::vector<std::string> iface_names_;
+	std::vector<PrefixState> prefixes_; // [0]: "other"
+	std::vector<std::uint32_t> free_prefixes_;
+	std::unordered_map<std::pair<Address, unsigned>, std::uint32_t, PrefixHash> prefix_ids_;
+	std::vector<GroupState> groups_;
+	std::vector<FlowGroup> group_labels_;
+	std::vector<std::uint32_t> free_groups_;
+	std::unordered_map<std::uint64_t, std::uint32_t> group_ids_;
+};
+
+} // namespace swift

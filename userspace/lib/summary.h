@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT
+// What a dump of flows means: totals, a row per group of flows, where the delay of each group
+// comes from, in numbers and in words. Pure functions of what they are given.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "flow_table.h"
+#include "log_histogram.h"
+#include "telemetry.h"
+
+namespace swift {
+
+// Delays up to 1.024 us, twice that, ... 2^30 ns = 1.07 s, and all above: the powers of two are
+// edges of LogHistogram's buckets, so that these counts are exact.
+inline constexpr std::size_t delay_edges = 21;
+inline constexpr unsigned first_delay_edge_bits = 10;
+using DelayBuckets = std::array<std::uint64_t, delay_edges + 1>;
+[[nodiscard]] DelayBuckets delay_buckets(const LogHistogram &h);
+
+enum class Part : std::uint8_t { rtt, fabric, host, remote_host, local_host, tx_host, target };
+inline constexpr std::size_t parts = 7;
+[[nodiscard]] std::string_view part_text(Part p); // rtt, fabric, ... as in "rtt_ns"
+
+using PartHistograms = std::array<std::optional<LogHistogram>, parts>; // empty: not measured
+
+enum class Cause : std::uint8_t { fabric, endpoint, both, loss }; // of a smaller window
+inline constexpr std::size_t causes = 4;
+[[nodiscard]] std::string_view cause_text(Cause c);
+
+struct GroupSamples {
+	PartHistograms delays;
+	std::array<std::uint64_t, causes> decreases{};
+};
+
+// Every window decision of the last interval, from somewhere else than the flows' newest
+// values, of which a dump has one each.
+class HistogramSource {
+public:
+	HistogramSource() = default;
+	HistogramSource(const HistogramSource &) = delete;
+	HistogramSource &operator=(const HistogramSource &) = delete;
+	virtual ~HistogramSource() = default;
+
+	// Whatever the interface; nullptr: it knows nothing of that group.
+	[[nodiscard]] virtual const GroupSamples *find(const FlowGroup &group) const = 0;
+};
+
+class TelemetrySource final : public HistogramSource {
+public:
+	// @since: what happened in the last interval.
+	explicit TelemetrySource(const TelemetryReading &since);
+	const GroupSamples *find(const FlowGroup &group) const override;
+
+private:
+	std::map<std::pair<std::string, std::string>, GroupSamples> samples_; // by prefix and cc
+};
+
+struct Quantiles {
+	double p50 = 0;
+	double p90 = 0;
+	double p99 = 0;
+	double mean = 0;
+	std::uint64_t n = 0;
+};
+
+enum class Bound : std::uint8_t { none, fabric, host, mixed };
+[[nodiscard]] std::string_view bound_text(Bound b);
+
+struct Verdict {
+	Bound bound = Bound::none;
+	std::string text;
+	double host_ns = 0; // medians
+	double fabric_ns = 0;
+};
+
+struct GroupSummary {
+	FlowGroup labels;
+	std::size_t flows = 0;
+	std::size_t measured = 0; // by swift
+	double rate_Bps = 0;
+	std::uint64_t retrans_new = 0;
+	double fcwnd_pkts = 0; // sums
+	double ecwnd_pkts = 0;
+	std::array<std::optional<Quantiles>, parts> delays;
+	std::array<DelayBuckets, parts> buckets{};
+	std::array<double, parts> sum_ns{};
+	std::optional<std::array<std::uint64_t, causes>> decreases; // not told by flows' newest values
+	std::array<std::size_t, 3> limited{}; // by enum Limit
+	std::array<std::size_t, 3> stamps{}; // by enum Stamp
+	std::array<std::size_t, 3> echo{};
+	Verdict verdict;
+
+	[[nodiscard]] const std::optional<Quantiles> &delay(Part p) const
+	{
+		return delays[static_cast<std::size_t>(p)];
+	}
+};
+
+struct Totals {
+	std::size_t flows = 0;
+	std::size_t swift_flows = 0; // the module's and the BPF variants'
+	std::size_t guarded_flows = 0;
+	double rate_Bps = 0;
+	std::uint64_t retrans_new = 0;
+	std::size_t dropped_prefixes = 0;
+};
+
+struct Summary {
+	std::int64_t now_ns = 0;
+	double interval_s = 0;
+	bool sampled = true; // the histograms are of the flows' newest values
+	Totals totals;
+	std::vector<GroupSummary> groups; // those with flows, most flows first
+};
+
+struct SummaryOptions {
+	std::uint64_t endpoint_target_ns = 1'000'000; // the sysctl's default
+};
+
+[[nodiscard]] Summary summarize(const FlowSet &set, const HistogramSource *histograms,
+				const SummaryOptions &options);
+[[nodiscard]] Verdict flow_verdict(const FlowRow &row, const SummaryOptions &options);
+
+} // namespace swift

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: MIT
+#include "target_knob.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "text.h"
+#include "tunables.h"
+
+namespace swift {
+
+namespace {
+
+std::array<std::pair<std::string, std::string>, 3> assignments(const TargetSettings &s)
+{
+	return {{{"base_target_ns", std::to_string(s.base_target_ns)},
+		 {"hop_target_ns", std::to_string(s.hop_target_ns)},
+		 // Last: until then the values above are not what flows are steered by.
+		 {"target_policy", s.policy}}};
+}
+
+class SysctlKnob final : public TargetKnob {
+public:
+	SysctlKnob(System &system, std::string netns) : system_(system), netns_(std::move(netns)) {}
+
+	std::string name() const override { return "net.ipv4.tcp_swift"; }
+	std::string cc() const override { return std::string(cc_name); }
+	std::string key() const override { return "sysctl-" + netns_; }
+
+	Result<TargetSettings> read() const override
+	{
+		TargetSettings s;
+
+		for (const auto &[sysctl, value] :
+		     {std::pair<const char *, std::uint32_t *>{"base_target_ns", &s.base_target_ns},
+		      {"hop_target_ns", &s.hop_target_ns},
+		      {"rtt_epsilon_ns", &s.rtt_epsilon_ns}}) {
+			const std::string key = std::string(sysctl_prefix) + sysctl;
+			auto text = read_sysctl(system_, key);
+
+			if (!text)
+				return text.error();
+			auto number = parse_int(key, *text, 0, 0xffffffffLL);
+
+			if (!number)
+				return number.error();
+			*value = static_cast<std::uint32_t>(*number);
+		}
+		auto text = read_sysctl(system_, std::string(sysctl_prefix) + "target_policy");
+
+		if (!text)
+			return text.error();
+		s.policy = *text;
+		return s;
+	}
+
+	Result<void> write(const TargetSettings &settings) override
+	{
+		auto before = read();
+
+		if (!before)
+			return before.error();
+		for (const auto &[sysctl, value] : assignments(settings)) {
+			auto ok = write_sysctl(system_, std::string(sysctl_prefix) + sysctl, value);
+
+			if (ok)
+				continue;
+			for (const auto &[old, was] : assignments(*before))
+				(void)!write_sysctl(system_, std::string(sysctl_prefix) + old, was);
+			return ok;
+		}
+		return {};
+	}
+
+	std::string command(const TargetSettings &settings) const override
+	{
+		std::string text = "sysctl -w";
+
+		for (const auto &[sysctl, value] : assignments(settings))
+			text += " " + std::string(sysctl_prefix) + sysctl + "=" + value;
+		return text;
+	}
+
+private:
+	System &system_;
+	std::string netns_;
+};
+
+class BpfKnob final : public TargetKnob {
+public:
+	BpfKnob(BpfVariants &variants, std::string variant, std::string prefix)
+		: variants_(variants), variant_(std::move(variant)), prefix_(std::move(prefix))
+	{
+	}
+
+	std::string name() const override
+	{
+		return prefix_.empty() ? variant_ : variant_ + " " + prefix_;
+	}
+	std::string cc() const override { return variant_; }
+	std::string key() const override
+	{
+		std::string prefix = prefix_;
+
+		std::replace(prefix.begin(), prefix.end(), '/', '-');
+		return prefix.empty() ? variant_ : variant_ + "-" + prefix;
+	}
+
+	Result<TargetSettings> read() const override
+	{
+		auto settings = variants_.get(variant_);
+
+		if (!settings)
+			return settings.error();
+		const BpfValues *values = &settings->values;
+
+		if (!prefix_.empty()) {
+			auto wanted = BpfPrefix::parse(prefix_);
+
+			if (!wanted)
+				return wanted.error();
+			for (const auto &[prefix, own] : settings->profiles)
+				if (prefix == *wanted)
+					values = &own;
+		}
+
+		TargetSettings s;
+
+		for (std::size_t i = 0; i < settings->law->tunables.size(); i++) {
+			const auto &t = settings->law->tunables[i];
+
+			if (t.name == "base_target_ns")
+				s.base_target_ns = (*values)[i];
+			else if (t.name == "hop_target_ns")
+				s.hop_target_ns = (*values)[i];
+			else if (t.name == "rtt_epsilon_ns")
+				s.rtt_epsilon_ns = (*values)[i];
+			else if (t.name == "target_policy")
+				s.policy = t.text((*values)[i]);
+		}
+		if (s.policy.empty())
+			return Error{variant_ + " has no fabric target", variant_,
+				     "bpf_swift or bpf_swift_v0"};
+		return s;
+	}
+
+	Result<void> write(const TargetSettings &settings) override
+	{
+		BpfSetRequest request;
+
+		request.name = variant_;
+		request.prefix = prefix_;
+		for (const auto &[tunable, value] : assignments(settings))
+			request.set.push_back(tunable + "=" + value);
+		const BpfReport report = variants_.set(request);
+
+		if (report.error)
+			return *report.error;
+		return {};
+	}
+
+	std::string command(const TargetSettings &settings) const override
+	{
+		std::string text = "swiftctl bpf set " + variant_;
+
+		if (!prefix_.empty())
+			text += " --prefix " + prefix_;
+		for (const auto &[tunable, value] : assignments(settings))
+			text += " " + tunable + "=" + value;
+		return text;
+	}
+
+private:
+	BpfVariants &variants_;
+	std::string variant_;
+	std::string prefix_;
+};
+
+} // namespace
+
+std::unique_ptr<TargetKnob> sysctl_knob(System &system, std::string netns)
+{
+	return std::make_unique<SysctlKnob>(system, std::move(netns));
+}
+
+std::unique_ptr<TargetKnob> bpf_knob(BpfVariants &variants, std::string name, std::string prefix)
+{
+	return std::make_unique<BpfKnob>(variants, std::move(name), std::move(prefix));
+}
+
+} // namespace swift

@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: MIT
+#include "tune_run.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace swift {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int schema = 1;
+
+Json json_of(const TargetSettings &s)
+{
+	return {{"target_policy", s.policy},
+		{"base_target_ns", s.base_target_ns},
+		{"hop_target_ns", s.hop_target_ns},
+		{"rtt_epsilon_ns", s.rtt_epsilon_ns}};
+}
+
+std::optional<TargetSettings> settings_of(const Json &j)
+{
+	TargetSettings s;
+
+	if (!j.is_object() || !j.contains("target_policy") || !j["target_policy"].is_string())
+		return std::nullopt;
+	s.policy = j["target_policy"].get<std::string>();
+	for (const auto &[key, value] :
+	     {std::pair<const char *, std::uint32_t *>{"base_target_ns", &s.base_target_ns},
+	      {"hop_target_ns", &s.hop_target_ns},
+	      {"rtt_epsilon_ns", &s.rtt_epsilon_ns}}) {
+		if (!j.contains(key) || !j[key].is_number_unsigned() ||
+		    j[key].get<std::uint64_t>() > 0xffffffffU)
+			return std::nullopt;
+		*value = j[key].get<std::uint32_t>();
+	}
+	return s;
+}
+
+struct State {
+	TargetSettings before;
+	TargetSettings kept;
+	bool running = false; // or it was killed
+};
+
+// No file: none.
+Result<std::optional<State>> load_state(const System &system, const std::string &path)
+{
+	if (!system.exists(path))
+		return std::optional<State>();
+	auto text = system.read_file(path);
+
+	if (!text)
+		return text.error();
+	const Json j = Json::parse(*text, nullptr, false);
+
+	if (j.is_object() && j.value("schema", 0) == schema && j.contains("before") &&
+	    j.contains("kept") && j.contains("running") && j["running"].is_boolean()) {
+		auto before = settings_of(j["before"]), kept = settings_of(j["kept"]);
+
+		if (before && kept)
+			return std::optional<State>(
+				State{*before, *kept, j["running"].get<bool>()});
+	}
+	return Error{"cannot make sense of " + path + "; remove it to begin anew"};
+}
+
+bool counts(const FlowSet &set, const FlowRow &row, const std::string &cc,
+	    const std::optional<Prefix> &prefix)
+{
+	return set.ccs[row.cc] == cc && row.measured &&
+	       (!prefix || prefix->contains(row.remote().address));
+}
+
+} // namespace
+
+TuneObservation observe_flows(const FlowSet &set, const std::string &cc,
+			      const std::optional<Prefix> &prefix)
+{
+	TuneObservation seen;
+	std::vector<std::uint32_t> srtt_us;
+	std::size_t limited = 0;
+
+	seen.length_s = set.interval_s;
+	for (const FlowRow &row : set.rows) {
+		if (!counts(set, row, cc, prefix))
+			continue;
+		seen.flows++;
+		seen.rate_bps += 8.0 * static_cast<double>(row.rate_Bps);
+		srtt_us.push_back(row.srtt_us);
+		limited += row.backlogged && row.swift.limit() != Limit::host;
+	}
+	if (!seen.flows)
+		return seen;
+	const auto rank = srtt_us.begin() + static_cast<std::ptrdiff_t>(srtt_us.size() * 99 / 100);
+
+	std::nth_element(srtt_us.begin(), rank, srtt_us.end());
+	seen.rtt_p99_ns = 1000.0 * *rank;
+	seen.fabric_limited = static_cast<double>(limited) / seen.flows;
+	return seen;
+}
+
+void PathLearner::add(const FlowSet &set, const std::string &cc, const std::optional<Prefix> &prefix)
+{
+	for (const FlowRow &row : set.rows) {
+		if (!counts(set, row, cc, prefix) || row.swift.fabric_ns == 0)
+			continue;
+		// TCP's smallest RTT has both hosts in it, but goes back to when the flow began.
+		double ns = row.swift.fabric_ns;
+
+		if (row.has_min_rtt())
+			ns = std::min(ns, 1000.0 * row.min_rtt_us);
+		note({}, ns);
+	}
+}
+
+void PathLearner::add(const TelemetryReading &reading, const std::string &cc,
+		      const std::optional<Prefix> &prefix)
+{
+	for (const TelemetryFlow &flow : reading.flows) {
+		const LogHistogram &fabric = flow.counts.of(Telemetered::fabric);
+
+		if (flow.cc == cc && (!prefix || prefix->contains(flow.remote.address)) && !fabric.empty())
+			note(flow.hops, fabric.quantile(0));
+	}
+}
+
+void PathLearner::note(std::optional<unsigned> hops, double ns)
+{
+	auto [at, is_new] = smallest_ns_.try_emplace(hops, ns);
+
+	if (!is_new)
+		at->second = std::min(at->second, ns);
+}
+
+std::vector<PathSample> PathLearner::samples() const
+{
+	std::vector<PathSample> out;
+
+	for (const auto &[hops, ns] : smallest_ns_)
+		out.push_back({hops, ns});
+	return out;
+}
+
+TuneRun::TuneRun(System &system, TargetKnob &knob, const TuneOptions &options,
+		 std::optional<Prefix> prefix)
+	: system_(system), knob_(knob), options_(options), prefix_(std::move(prefix))
+{
+}
+
+std::string TuneRun::state_path(const TargetKnob &knob)
+{
+	return std::string(state_dir) + "/tune-" + knob.key();
+}
+
+Result<std::unique_ptr<TuneRun>> TuneRun::begin(System &system, TargetKnob &knob,
+						const TuneOptions &options,
+						std::optional<Prefix> prefix, bool apply)
+{
+	if (auto ok = options.check(); !ok)
+		return ok.error();
+	auto run = std::unique_ptr<TuneRun>(new TuneRun(system, knob, options, std::move(prefix)));
+
+	if (apply) {
+		auto lock = system.lock(state_path(knob) + ".lock");
+
+		if (!lock)
+			return Error{knob.name() + " is being tuned by another process: " +
+				     lock.error().text()};
+		run->lock_ = *lock;
+	}
+	auto now = knob.read();
+
+	if (!now)
+		return now.error();
+	run->now_ = run->before_ = *now;
+	if (!apply)
+		return run;
+
+	auto state = load_state(system, state_path(knob) + ".json");
+
+	if (!state)
+		return state.error();
+	if (*state) {
+		run->before_ = (*state)->before;
+		if ((*state)->running && !(*now == (*state)->kept)) {
+			if (auto ok = knob.write((*state)->kept); !ok)
+				return ok.error();
+			run->mended_ = "a tuning was killed at base_target_ns=" +
+				       std::to_string(now->base_target_ns) + "; back to " +
+				       std::to_string((*state)->kept.base_target_ns);
+			run->now_ = (*state)->kept;
+		}
+	}
+	return run;
+}
+
+Result<TargetProposal> TuneRun::proposal() const
+{
+	const auto samples = learner_.samples();
+	auto model = fit_paths(samples);
+
+	if (!model)
+		return Error{"no flow of " + knob_.cc() + (prefix_ ? " to " + prefix_->text() : "") +
+			     " was seen: nothing to learn from"};
+	TargetProposal p = propose_target(*model, now_.hop_target_ns);
+
+	p.base_target_ns = std::clamp(p.base_target_ns, options_.min_ns, options_.max_ns);
+	return p;
+}
+
+Result<void> TuneRun::save(bool running) const
+{
+	TargetSettings kept = now_;
+
+	if (tuner_)
+		kept.base_target_ns = tuner_->kept_ns();
+	return system_.replace_file(state_path(knob_) + ".json",
+				    Json{{"schema", schema},
+					 {"running", running},
+					 {"before", json_of(before_)},
+					 {"kept", json_of(kept)}}
+						    .dump(1) +
+					    "\n",
+				    0644);
+}
+
+Result<void> TuneRun::set(std::uint32_t base_target_ns)
+{
+	TargetSettings wanted = now_;
+
+	wanted.base_target_ns = base_target_ns;
+	if (wanted == now_)
+		return {};
+	auto ok = knob_.write(wanted);
+
+	if (ok)
+		now_ = wanted;
+	return ok;
+}
+
+Result<std::vector<TuneEvent>> TuneRun::start()
+{
+	auto model = fit_paths(learner_.samples());
+	auto proposed = proposal();
+	std::vector<TuneEvent> events;
+
+	if (!proposed)
+		return proposed.error();
+
+	// Before anything is changed, so that it can be put back whatever comes.
+	if (auto ok = save(false); !ok)
+		return ok.error();
+	TargetSettings wanted = now_;
+
+	if (wanted.policy != "static") { // as near to what was in force as one number can be
+		wanted.policy = "static";
+		wanted.base_target_ns =
+			std::max(now_.base_target_ns,
+				 static_cast<std::uint32_t>(model->shortest_ns()) + now_.rtt_epsilon_ns);
+		wanted.hop_target_ns = 0;
+	}
+
+	// With a target that the path alone takes, no window grows, and no comparison tells
+	// anything: such values are not tried.
+	const auto shortest = static_cast<std::uint32_t>(
+		std::min(1.25 * model->shortest_ns(), static_cast<double>(options_.max_ns)));
+
+	options_.min_ns = std::max(options_.min_ns, shortest);
+	if (wanted.base_target_ns < options_.min_ns) {
+		const std::uint32_t low = wanted.base_target_ns;
+
+		wanted.base_target_ns = std::max(proposed->base_target_ns, options_.min_ns);
+		events.push_back({TuneEvent::Kind::accepted, low, wanted.base_target_ns,
+				  "it was hardly more than the path takes unloaded"});
+	}
+	wanted.base_target_ns = std::min(wanted.base_target_ns, options_.max_ns);
+	if (!(wanted == now_)) {
+		if (auto ok = knob_.write(wanted); !ok)
+			return ok.error();
+		now_ = wanted;
+	}
+	tuner_.emplace(options_, now_.base_target_ns, proposed->base_target_ns);
+	if (auto ok = save(true); !ok)
+		return ok.error();
+	return events;
+}
+
+Result<std::vector<TuneEvent>> TuneRun::step(const FlowSet &set_of_flows)
+{
+	learner_.add(set_of_flows, knob_.cc(), prefix_);
+	seen_ = observe_flows(set_of_flows, knob_.cc(), prefix_);
+
+	const std::uint32_t kept = tuner_->kept_ns();
+	TuneStep step = tuner_->observe(seen_);
+
+	// What is kept is on disk before anything else is tried.
+	if (tuner_->kept_ns() != kept)
+		if (auto ok = save(true); !ok)
+			return ok.error();
+	if (step.set_ns) {
+		auto ok = set(*step.set_ns);
+
+		if (!ok) {
+			(void)tuner_->stop("it could not be set");
+			(void)!set(tuner_->kept_ns());
+			return ok.error();
+		}
+	}
+	return std::move(step.events);
+}
+
+Result<std::vector<TuneEvent>> TuneRun::end(const std::string &reason, bool restore)
+{
+	std::vector<TuneEvent> events;
+
+	if (!tuner_)
+		return events;
+	TuneStep last = tuner_->stop(reason);
+
+	events = std::move(last.events);
+	if (restore) {
+		if (auto ok = knob_.write(before_); !ok)
+			return ok.error();
+		now_ = before_;
+		if (auto ok = system_.remove_file(state_path(knob_) + ".json"); !ok)
+			return ok.error();
+	} else {
+		if (auto ok = set(tuner_->kept_ns()); !ok)
+			return ok.error();
+		if (auto ok = save(false); !ok)
+			return ok.error();
+	}
+	return events;
+}
+
+Result<TargetSettings> TuneRun::undo(System &system, TargetKnob &knob)
+{
+	auto lock = system.lock(state_path(knob) + ".lock");
+
+	if (!lock)
+		return Error{knob.name() + " is being tuned by another process: " +
+			     lock.error().text()};
+	auto state = load_state(system, state_path(knob) + ".json");
+
+	if (!state)
+		return state.error();
+	if (!*state)
+		return Error{"no tuning of " + knob.name() + " has changed anything"};
+	if (auto ok = knob.write((*state)->before); !ok)
+		return ok.error();
+	if (auto ok = system.remove_file(state_path(knob) + ".json"); !ok)
+		return ok.error();
+	return (*state)->before;
+}
+
+} // namespace swift

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT
+// One tuning, from beginning to end: learns the paths, proposes, lets the tuner walk, sets
+// what it says, and remembers what was there before, so that a run that was killed is put
+// right by the next one. Fed with dumps of flows; time and waiting are the caller's.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "flow_table.h"
+#include "path_model.h"
+#include "target_knob.h"
+#include "telemetry.h"
+#include "tuner.h"
+
+namespace swift {
+
+// The observation that the tuner wants, out of a dump: the flows of @cc (to @prefix).
+[[nodiscard]] TuneObservation observe_flows(const FlowSet &set, const std::string &cc,
+					    const std::optional<Prefix> &prefix);
+
+// The smallest fabric delay per number of hops, over many dumps.
+class PathLearner {
+public:
+	void add(const FlowSet &set, const std::string &cc, const std::optional<Prefix> &prefix);
+	// Knows the hops, too.
+	void add(const TelemetryReading &reading, const std::string &cc,
+		 const std::optional<Prefix> &prefix);
+	[[nodiscard]] std::vector<PathSample> samples() const;
+
+private:
+	void note(std::optional<unsigned> hops, double ns);
+
+	std::map<std::optional<unsigned>, double> smallest_ns_;
+};
+
+class TuneRun {
+public:
+	// @apply: start() will follow; else nothing is ever changed. An Error: the knob cannot
+	// be read, or another run holds it.
+	static Result<std::unique_ptr<TuneRun>> begin(System &system, TargetKnob &knob,
+						      const TuneOptions &options,
+						      std::optional<Prefix> prefix, bool apply);
+
+	// What a run that was killed left changed was put right; a line for the log.
+	[[nodiscard]] const std::string &mended() const { return mended_; }
+	[[nodiscard]] const TargetSettings &before() const { return before_; } // the first run's
+
+	void learn(const FlowSet &set) { learner_.add(set, knob_.cc(), prefix_); }
+	void learn(const TelemetryReading &r) { learner_.add(r, knob_.cc(), prefix_); }
+	// Out of what was learnt so far; an Error if that is nothing.
+	Result<TargetProposal> proposal() const;
+
+	// From here on the target is static, and the tuner's.
+	Result<std::vector<TuneEvent>> start();
+	[[nodiscard]] bool started() const { return tuner_.has_value(); }
+	// An Error: the target could not be set; what was kept is in force, and the run over.
+	Result<std::vector<TuneEvent>> step(const FlowSet &set);
+	[[nodiscard]] const Tuner &tuner() const { return *tuner_; }
+	[[nodiscard]] const TuneObservation &seen() const { return seen_; }
+
+	// Keeps what was found (@restore: puts back what was there before the first run).
+	Result<std::vector<TuneEvent>> end(const std::string &reason, bool restore);
+
+	// What was there before the last run that kept something; an Error if there is none.
+	static Result<TargetSettings> undo(System &system, TargetKnob &knob);
+
+	static constexpr const char *state_dir = "/run/tcp_swift";
+
+private:
+	TuneRun(System &system, TargetKnob &knob, const TuneOptions &options,
+		std::optional<Prefix> prefix);
+	[[nodiscard]] static std::string state_path(const TargetKnob &knob);
+	Result<void> save(bool running) const;
+	Result<void> set(std::uint32_t base_target_ns);
+
+	System &system_;
+	TargetKnob &knob_;
+	TuneOptions options_;
+	std::optional<Prefix> prefix_;
+	std::shared_ptr<void> lock_;
+	PathLearner learner_;
+	TargetSettings before_; // the first run's
+	TargetSettings now_;
+	std::optional<Tuner> tuner_;
+	TuneObservation seen_;
+	std::string mended_;
+};
+
+} // namespace swift

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: MIT
+// `swiftctl ab`: from the options to the files, with somebody watching.
+#include "ab.h"
+
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <ctime>
+#include <iostream>
+#include <random>
+
+#include <fmt/format.h>
+
+#include "report.h"
+#include "say.h"
+#include "watch.h"
+
+namespace swift {
+
+namespace {
+
+constexpr const char *verb = "ab";
+
+class Screen final : public AbListener {
+public:
+	explicit Screen(bool live) : live_(live) {}
+
+	void progress(const AbProgress &p) override
+	{
+		if (live_)
+			show(fmt::format("run {} of {}: {}, {}; {} left", p.run, p.runs, p.turn->cc,
+					 duration_text(p.elapsed_s), duration_text(p.left_s)));
+	}
+	void done(const AbProgress &p, const AbRun &run) override
+	{
+		const auto us = [](const std::optional<double> &ns) {
+			return ns ? fmt::format("{:.0f} us", *ns / 1000) : std::string("-");
+		};
+
+		line(fmt::format("run {:>{}} of {}: {:<8} {:>9.1f} Mbit/s, median RTT {}, p99 {}, {} retransmits", p.run,
+				 std::to_string(p.runs).size(), p.runs, run.cc, run.goodput_bps / 1e6,
+				 us(run.rtt_ns ? run.rtt_ns->p50 : std::nullopt),
+				 us(run.rtt_ns ? run.rtt_ns->p99 : std::nullopt), run.retransmits));
+	}
+	void failed(const AbProgress &p, const std::string &reason, bool again) override
+	{
+		line(fmt::format("run {:>{}} of {}: {:<8} failed: {}{}", p.run, std::to_string(p.runs).size(), p.runs,
+				 p.turn->cc, reason, again ? "; once more" : "; left out"));
+	}
+	void clear()
+	{
+		if (shown_)
+			show("");
+		shown_ = false;
+	}
+
+private:
+	void show(const std::string &text)
+	{
+		std::fprintf(stderr, "\r%s\x1b[K", text.c_str());
+		std::fflush(stderr);
+		shown_ = true;
+	}
+	void line(const std::string &text)
+	{
+		clear();
+		std::fprintf(stderr, "%s\n", text.c_str());
+	}
+
+	bool live_;
+	bool shown_ = false;
+};
+
+std::string now_text()
+{
+	const std::time_t now = std::time(nullptr);
+	std::array<char, 32> text{};
+	std::tm parts{};
+
+	gmtime_r(&now, &parts);
+	std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts);
+	return text.data();
+}
+
+bool agreed()
+{
+	std::string answer;
+
+	std::fprintf(stderr, "This sends traffic as fast as it goes. Start? [y/N] ");
+	return std::getline(std::cin, answer) && (answer == "y" || answer == "Y" || answer == "yes");
+}
+
+void print_dry_run(const AbPlan &plan)
+{
+	std::string text = ab_plan_text(plan);
+	unsigned block = 0;
+
+	for (const AbTurn &turn : ab_order(plan)) {
+		if (turn.block != block)
+			text += fmt::format("# block {}\n", turn.block);
+		block = turn.block;
+		for (const AbLeg &leg : ab_legs(plan)) {
+			const auto command = ab_iperf_command(plan, leg, turn.cc);
+
+			text += (leg.client.empty() ? shell_text(command) :
+						      "ssh " + leg.client + " " + shell_text(command)) +
+				"\n";
+		}
+	}
+	print(text);
+}
+
+// Files that cannot be written are found now, not after an hour.
+Result<void> check_files(const AbOptions &options)
+{
+	for (const std::string *path : {&options.json_file, &options.html_file})
+		if (!path->empty())
+			if (auto can = can_write_report(*path); !can)
+				return can;
+	return {};
+}
+
+int finish(const AbOptions &options, const AbResult &result)
+{
+	const std::string json = ab_json(result);
+	const auto report = read_report("the result", json);
+
+	if (!report)
+		return fail(verb, report.error().text());
+	if (!options.json_file.empty())
+		if (auto written = write_report(options.json_file, json); !written)
+			return fail(verb, written.error().text());
+	if (!options.html_file.empty())
+		if (auto written = write_report(options.html_file, report_html({*report})); !written)
+			return fail(verb, written.error().text());
+	if (!print(report_text(*report, standard_output())))
+		return exit_failed;
+	if (!result.complete)
+		return fail(verb, fmt::format("stopped after {} of {} runs{}", result.runs.size() + result.failed.size(),
+					      result.plan.runs * result.plan.ccs.size(),
+					      options.json_file.empty() ?
+						      "" :
+						      "; what there is, is in " + options.json_file));
+	if (result.runs.empty())
+		return fail(verb, "all runs failed: " + result.failed.back().reason);
+	return exit_ok;
+}
+
+} // namespace
+
+int run_ab(const AbOptions &options)
+{
+	std::random_device random;
+	// 32 bits: somebody may have to type it.
+	auto plan = ab_plan(options, random());
+
+	if (!plan)
+		return fail_usage(verb, plan.error().text());
+	if (options.dry_run) {
+		print_dry_run(*plan);
+		return exit_ok;
+	}
+
+	const bool can_ask = isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1;
+
+	if (!options.yes && !can_ask)
+		return fail_usage(verb, "it sends traffic as fast as it goes, and nobody is here to be asked: --yes starts it");
+	if (auto writable = check_files(options); !writable)
+		return fail(verb, writable.error().text());
+	std::fputs(ab_plan_text(*plan).c_str(), stderr);
+	if (!options.yes && !agreed())
+		return fail(verb, "not started");
+
+	const StopSignals stop;
+	const auto hosts = real_ab_hosts(stop.set());
+	const auto wrong = ab_check(*plan, *hosts);
+
+	if (hosts->stopped())
+		return fail(verb, "stopped before the first run");
+	for (const std::string &text : wrong)
+		note(verb, text);
+	if (!wrong.empty())
+		return exit_failed;
+
+	AbResult result;
+	utsname host{};
+	Screen screen(isatty(STDERR_FILENO) == 1);
+
+	uname(&host);
+	result.plan = std::move(*plan);
+	result.started = now_text();
+	result.host = host.nodename;
+	result.kernel = host.release;
+	ab_run_all(result, *hosts, screen);
+	screen.clear();
+	return finish(options, result);
+}
+
+} // namespace swift

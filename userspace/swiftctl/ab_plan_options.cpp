@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: MIT
+// From the options of `swiftctl ab` to a plan, and the plan in words.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "ab.h"
+#include "text.h"
+
+namespace swift {
+
+namespace {
+
+// Into @field, if the option was given.
+template <typename T>
+Result<void> take(T &field, const char *name, const std::string &value, std::int64_t min, std::int64_t max)
+{
+	if (value.empty())
+		return {};
+	const auto number = parse_int(name, value, min, max);
+
+	if (!number)
+		return number.error();
+	field = static_cast<T>(*number);
+	return {};
+}
+
+Result<void> take_names(const AbOptions &options, AbPlan &plan)
+{
+	for (const auto &[what, names] : {std::pair{"SERVER", &options.servers}, {"--client", &options.clients},
+					  {"--server-ssh", &options.server_ssh}})
+		for (auto name = names->begin(); name != names->end(); ++name) {
+			if (auto good = check_host_name(what, *name); !good)
+				return good;
+			if (std::find(names->begin(), name, *name) != name)
+				return Error{std::string(what) + " given twice", *name};
+		}
+	for (const std::string &cc : split(options.cc, ',')) {
+		if (auto good = check_cc_name(cc); !good)
+			return good;
+		if (std::find(plan.ccs.begin(), plan.ccs.end(), cc) != plan.ccs.end())
+			return Error{"--cc: given twice", cc, "each congestion control once"};
+		plan.ccs.push_back(cc);
+	}
+	if (!options.server_ssh.empty() && options.server_ssh.size() != options.servers.size())
+		return Error{"--server-ssh", std::to_string(options.server_ssh.size()) + " given",
+			     "one for each SERVER: " + std::to_string(options.servers.size())};
+	plan.servers = options.servers;
+	plan.clients = options.clients;
+	plan.server_ssh = options.server_ssh;
+	return {};
+}
+
+} // namespace
+
+Result<AbPlan> ab_plan(const AbOptions &options, std::uint64_t random_seed)
+{
+	AbPlan plan;
+	std::int64_t dscp = -1;
+
+	if (options.servers.empty())
+		return Error{"which SERVER? (a host on which `iperf3 -s` runs)"};
+	if (auto taken = take_names(options, plan); !taken)
+		return taken.error();
+	for (const auto &taken :
+	     {take(plan.runs, "--runs", options.runs, 1, static_cast<std::int64_t>(exact_max)),
+	      take(plan.parallel, "--parallel", options.parallel, 1, 128),
+	      take(plan.duration_s, "--duration", options.duration, 1, 3600),
+	      take(plan.warmup_s, "--warmup", options.warmup, 0, 60),
+	      take(plan.port, "--port", options.port, 1,
+		   65535 - static_cast<std::int64_t>(options.clients.size())),
+	      take(dscp, "--dscp", options.dscp, 0, 63)})
+		if (!taken)
+			return taken.error();
+	plan.seed = random_seed;
+	if (auto taken = take(plan.seed, "--seed", options.seed, 0, INT64_MAX); !taken)
+		return taken.error();
+	if (dscp >= 0)
+		plan.dscp = static_cast<unsigned>(dscp);
+	plan.reverse = options.reverse;
+	return plan;
+}
+
+std::string duration_text(double seconds)
+{
+	const auto s = static_cast<std::uint64_t>(std::max(0.0, seconds) + 0.5);
+
+	if (s < 60)
+		return fmt::format("{} s", s);
+	if (s < 3600)
+		return fmt::format("{} min {} s", s / 60, s % 60);
+	return fmt::format("{} h {} min", s / 3600, s / 60 % 60);
+}
+
+std::string ab_plan_text(const AbPlan &plan)
+{
+	const std::size_t runs = plan.runs * plan.ccs.size();
+	std::string text = fmt::format(
+		"{}: {} runs each in random order (seed {}), {} s after {} s of warm-up, {} flow{} {} {}; {} at least\n",
+		fmt::join(plan.ccs, ", "), plan.runs, plan.seed, plan.duration_s, plan.warmup_s, plan.flows(),
+		plan.flows() == 1 ? "" : "s", plan.reverse ? "from" : "to", fmt::join(plan.servers, ", "),
+		duration_text(static_cast<double>(runs) * plan.run_seconds()));
+
+	if (plan.ccs.size() > 1 && plan.runs < ab_least_runs(plan.ccs.size()))
+		text += fmt::format("no difference can be shown by {} runs of {} congestion controls: --runs {} is the "
+				    "least\n",
+				    plan.runs, plan.ccs.size(), ab_least_runs(plan.ccs.size()));
+	return text;
+}
+
+} // namespace swift

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT
+// `swiftctl report`: files in, files and text out.
+#include "report.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+
+#include "say.h"
+#include "system.h"
+
+namespace swift {
+
+namespace {
+
+constexpr const char *verb = "report";
+
+std::string absolute(const std::string &path)
+{
+	return std::filesystem::absolute(path).string();
+}
+
+} // namespace
+
+Result<void> can_write_report(const std::string &path)
+{
+	const std::filesystem::path whole(absolute(path));
+	std::error_code none;
+
+	if (std::filesystem::is_directory(whole, none))
+		return errno_error("cannot write " + path, EISDIR);
+
+	const bool there = std::filesystem::exists(whole, none);
+
+	if (access((there ? whole : whole.parent_path()).c_str(), W_OK) < 0)
+		return errno_error("cannot write " + path, errno);
+	return {};
+}
+
+Result<void> write_report(const std::string &path, const std::string &content)
+{
+	std::error_code none;
+
+	if (auto can = can_write_report(path); !can)
+		return can;
+	if (std::filesystem::exists(path, none) && !std::filesystem::is_regular_file(path, none)) {
+		std::ofstream file(path, std::ios::binary);
+
+		if (!(file << content << std::flush))
+			return Error{"cannot write " + path};
+		return {};
+	}
+	return real_system()->replace_file(absolute(path), content, 0644);
+}
+
+int run_report(const ReportOptions &options)
+{
+	std::vector<Report> reports;
+	const auto system = real_system();
+
+	if (options.files.empty())
+		return fail_usage(verb, "which FILE?");
+	for (const std::string &file : options.files) {
+		const auto text = system->read_file(absolute(file));
+
+		if (!text)
+			return fail(verb, text.error().text());
+		auto report = read_report(file, *text);
+
+		if (!report)
+			return fail(verb, report.error().text());
+		reports.push_back(std::move(*report));
+	}
+	if (!options.html_file.empty())
+		if (auto written = write_report(options.html_file, report_html(reports)); !written)
+			return fail(verb, written.error().text());
+	if (!options.markdown_file.empty())
+		if (auto written = write_report(options.markdown_file, report_markdown(reports)); !written)
+			return fail(verb, written.error().text());
+	if (options.text || (options.html_file.empty() && options.markdown_file.empty())) {
+		std::string all;
+
+		for (const Report &report : reports)
+			all += (all.empty() ? "" : "\n") + report_text(report, standard_output());
+		if (!print(all))
+			return exit_failed;
+	}
+	return exit_ok;
+}
+
+} // namespace swift
