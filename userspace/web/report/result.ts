@@ -118,12 +118,12 @@ function splitsOf(j: Json): Split[] {
 function section(j: Json, kernel: string): Section {
 	const runs = list(at(j, "runs")), summary = list(at(j, "summary"));
 	const rows = summary.length
-		? summary.map((s) => row(nameOf(s), number(at(s, "seeds")), (path) => value(fields(at(s, "metrics"))[path]), verdict(at(s, "verdict"))))
+		? summary.map((s) => row(nameOf(s), number(at(s, "n")) ?? number(at(s, "seeds")), (path) => value(fields(at(s, "metrics"))[path]), verdict(at(s, "verdict"))))
 		: rowsOf(runs);
 	const said = [verdict(at(j, "verdict")), ...list(at(j, "verdict")).map(verdict), ...list(at(j, "verdicts")).map(verdict)];
 	return {
 		title: text(at(j, "title")) || text(at(j, "experiment")) || `${rows.map((r) => r.name).join(", ")}: a comparison`,
-		notes: [text(at(j, "question")), text(at(j, "notes")), text(at(j, "source")), kernel && `Kernel ${kernel}.`].filter(Boolean),
+		notes: [text(at(j, "question")), text(at(j, "notes")), ...list(at(j, "notes")).map(text), text(at(j, "source")), kernel && `Kernel ${kernel}.`].filter(Boolean),
 		verdicts: said.filter(Boolean),
 		spread: spreadOf(rows, summary.length ? summary : runs),
 		rows,

@@ -1,0 +1,649 @@
+// SPDX-License-Identifier: MIT
+// What swiftd decides, without a kernel or a socket: the flow table, the summary, the options
+// and their file, the metrics, the API.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+
+#include "api.h"
+#include "collector.h"
+#include "config.h"
+#include "flow_table.h"
+#include "metrics.h"
+#include "options.h"
+#include "store.h"
+#include "summary.h"
+
+namespace swift {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::int64_t second = 1'000'000'000;
+
+Endpoint at(const char *address, unsigned port)
+{
+	return {*Address::parse(address), static_cast<std::uint16_t>(port)};
+}
+
+Flow flow(std::uint64_t cookie, const char *remote = "10.0.0.2", const char *cc = "swift")
+{
+	Flow f;
+
+	f.local = at("10.0.0.1", 1000 + static_cast<unsigned>(cookie % 50000));
+	f.remote = at(remote, 80);
+	f.state = 1;
+	f.cookie = cookie;
+	f.cc = cc;
+	f.tcp.emplace();
+	f.tcp->srtt_us = 100;
+	f.tcp->min_rtt_us = 90;
+	f.tcp->snd_cwnd_pkts = 10;
+	return f;
+}
+
+// @fabric and @host in us; the smaller window is that of the greater one.
+Flow measured(std::uint64_t cookie, std::uint32_t fabric_us, std::uint32_t host_us, Limit limit)
+{
+	Flow f = flow(cookie);
+
+	f.swift = SwiftRecord{fabric_us * 1000, host_us * 1000, 100'000,
+			      limit == Limit::host ? 20U << 16 : 10U << 16,
+			      limit == Limit::fabric ? 20U << 16 : 10U << 16, Stamp::hardware, Stamp::software};
+	return f;
+}
+
+IfaceMap ifaces()
+{
+	return {{{2, "eth0", false, false}}, {{*Address::parse("10.0.0.1"), 2}}};
+}
+
+std::shared_ptr<const FlowSet> dump(FlowTable &table, std::int64_t now_ns, const std::vector<Flow> &flows,
+				    const IfaceMap &map = ifaces())
+{
+	table.begin(now_ns, map);
+	for (const Flow &f : flows)
+		table.add(f);
+	return table.end();
+}
+
+// --- The flow table ------------------------------------------------------------------------
+
+TEST(FlowTable, RatesAgesJoinsAndLeaves)
+{
+	FlowTable table({});
+	Flow a = flow(1);
+
+	a.tcp->bytes_acked = 1000;
+	a.tcp->retrans_total = 5;
+	auto first = dump(table, 10 * second, {a, flow(2)});
+
+	EXPECT_EQ(first->joined, 2U);
+	EXPECT_EQ(first->interval_s, 0);
+	EXPECT_EQ(first->rows[0].rate_Bps, 0); // of before, nothing is known
+	a.tcp->bytes_acked = 5000;
+	a.tcp->retrans_total = 9;
+	auto then = dump(table, 12 * second, {flow(3), a});
+
+	ASSERT_EQ(then->rows.size(), 2U);
+	EXPECT_EQ(then->joined, 1U);
+	EXPECT_EQ(then->left, 1U);
+	EXPECT_EQ(then->rows[1].cookie, 1U);
+	EXPECT_FLOAT_EQ(then->rows[1].rate_Bps, 2000);
+	EXPECT_FLOAT_EQ(then->rows[1].retrans_per_s, 2);
+	EXPECT_EQ(then->rows[1].first_seen_ns, 10 * second);
+	EXPECT_EQ(then->rows[0].first_seen_ns, 12 * second);
+	EXPECT_EQ(then->groups[then->rows[1].group], (FlowGroup{"10.0.0.0/24", "swift", "eth0"}));
+}
+
+TEST(FlowTable, ACounterThatFellIsNoRate)
+{
+	FlowTable table({});
+	Flow a = flow(1);
+
+	a.tcp->bytes_acked = 1000;
+	a.tcp->retrans_total = 7;
+	dump(table, second, {a});
+	a.tcp->bytes_acked = 10;
+	a.tcp->retrans_total = 1;
+	auto then = dump(table, 2 * second, {a});
+
+	EXPECT_EQ(then->rows[0].rate_Bps, 0);
+	EXPECT_EQ(then->rows[0].retrans_new, 0U);
+}
+
+TEST(FlowTable, AFlowThatIsShownTwiceCountsOnce)
+{
+	FlowTable table({});
+
+	EXPECT_EQ(dump(table, second, {flow(1), flow(2), flow(1)})->rows.size(), 2U);
+}
+
+TEST(FlowTable, TheSameAddressesWithAnotherSocketAreAnotherFlow)
+{
+	FlowTable table({});
+	Flow a = flow(50001);
+	Flow b = flow(100001); // the same ports
+
+	ASSERT_EQ(a.local, b.local);
+	a.tcp->bytes_acked = 10;
+	b.tcp->bytes_acked = 1'000'000;
+	dump(table, second, {a});
+	auto then = dump(table, 2 * second, {b});
+
+	EXPECT_EQ(then->rows[0].rate_Bps, 0);
+	EXPECT_EQ(then->joined, 1U);
+	EXPECT_EQ(then->left, 1U);
+}
+
+TEST(FlowTable, KeepsWhatItIsToldTo)
+{
+	FlowTable some({{"swift", "bpf_swift"}, {}, 256});
+	FlowTable all({{"*"}, {}, 256});
+	const std::vector<Flow> flows = {flow(1), flow(2, "10.0.0.2", "cubic"), flow(3, "10.0.0.2", "bpf_swift")};
+
+	EXPECT_EQ(dump(some, second, flows)->rows.size(), 2U);
+	EXPECT_EQ(dump(all, second, flows)->rows.size(), 3U);
+}
+
+TEST(FlowTable, ManyFlowsInAnyOrder)
+{
+	FlowTable table({});
+	std::vector<Flow> flows;
+
+	for (std::uint64_t i = 1; i <= 5000; i++) {
+		flows.push_back(flow(i * 7919));
+		flows.back().tcp->bytes_acked = i;
+	}
+	dump(table, second, flows);
+	std::reverse(flows.begin(), flows.end());
+	for (Flow &f : flows)
+		f.tcp->bytes_acked += 1000;
+	auto then = dump(table, 2 * second, flows);
+
+	EXPECT_EQ(then->joined, 0U);
+	for (const FlowRow &row : then->rows)
+		ASSERT_FLOAT_EQ(row.rate_Bps, 1000);
+}
+
+TEST(FlowTable, PrefixesAreBoundedAndComeBack)
+{
+	FlowTable table({{}, {}, 2, 10 * second});
+	auto first = dump(table, second, {flow(1, "10.0.1.1"), flow(2, "10.0.2.1"), flow(3, "10.0.3.1")});
+	std::set<std::string> prefixes;
+
+	for (const FlowGroup &g : first->groups)
+		prefixes.insert(g.dst_prefix);
+	EXPECT_EQ(prefixes, (std::set<std::string>{"10.0.1.0/24", "10.0.2.0/24", "other"}));
+	EXPECT_EQ(first->dropped_prefixes, 1U);
+
+	// The first two are gone for long enough: the third gets a place of its own.
+	dump(table, 20 * second, {flow(3, "10.0.3.1")});
+	auto then = dump(table, 21 * second, {flow(3, "10.0.3.1")});
+
+	EXPECT_EQ(then->groups[then->rows[0].group].dst_prefix, "10.0.3.0/24");
+	EXPECT_EQ(then->dropped_prefixes, 0U);
+}
+
+TEST(FlowTable, GroupsAreBoundedUnderAnyTraffic)
+{
+	FlowTable table({{}, {}, 4, 2 * second});
+
+	for (int round = 1; round < 50; round++) {
+		std::vector<Flow> flows;
+
+		for (unsigned i = 0; i < 200; i++) {
+			const std::string remote = "10." + std::to_string(round) + "." + std::to_string(i) + ".1";
+			const std::string cc = "cc" + std::to_string((i + static_cast<unsigned>(round)) % 90);
+
+			flows.push_back(flow(1000U * static_cast<unsigned>(round) + i, remote.c_str(), cc.c_str()));
+		}
+		auto set = dump(table, round * second, flows);
+		std::set<std::string> prefixes;
+
+		for (const FlowRow &row : set->rows)
+			prefixes.insert(set->groups[row.group].dst_prefix);
+		ASSERT_LE(prefixes.size(), 5U);
+		ASSERT_LE(set->groups.size(), 5U * 8 + 1);
+		ASSERT_LE(set->ccs.size(), 32U);
+	}
+}
+
+TEST(FlowTable, AnAddressThatMovesTakesItsFlowsAlong)
+{
+	FlowTable table({});
+	IfaceMap map = ifaces();
+	const auto iface = [&](std::int64_t now_ns) {
+		const auto set = dump(table, now_ns, {flow(1)}, map);
+
+		return set->groups[set->rows[0].group].iface;
+	};
+
+	EXPECT_EQ(iface(second), "eth0");
+	map.replace({{3, "eth1", false, false}}, {{*Address::parse("10.0.0.1"), 3}});
+	EXPECT_EQ(iface(2 * second), "eth1");
+	map.replace({}, {});
+	EXPECT_EQ(iface(3 * second), "unknown");
+}
+
+TEST(FlowTable, PrefixOf)
+{
+	const std::vector<Prefix> mine = {*Prefix::parse("10.0.0.0/8"), *Prefix::parse("10.1.0.0/16")};
+
+	EXPECT_EQ(prefix_of(*Address::parse("10.1.2.3"), mine).text(), "10.1.0.0/16");
+	EXPECT_EQ(prefix_of(*Address::parse("10.2.2.3"), mine).text(), "10.0.0.0/8");
+	EXPECT_EQ(prefix_of(*Address::parse("192.168.7.9"), mine).text(), "192.168.7.0/24");
+	EXPECT_EQ(prefix_of(*Address::parse("fd00:1:2:3:4::5"), mine).text(), "fd00:1:2:3::/64");
+}
+
+TEST(IfaceMap, Loopback)
+{
+	const IfaceMap map = ifaces();
+
+	EXPECT_EQ(map.find(*Address::parse("127.9.9.9")), "lo");
+	EXPECT_EQ(map.find(*Address::parse("::1")), "lo");
+	EXPECT_EQ(map.find(*Address::parse("10.0.0.1")), "eth0");
+	EXPECT_EQ(map.find(*Address::parse("10.0.0.9")), "unknown");
+}
+
+// --- The summary ---------------------------------------------------------------------------
+
+Summary summary_of(const std::vector<Flow> &flows, const HistogramSource *source = nullptr)
+{
+	FlowTable table({});
+
+	return summarize(*dump(table, second, flows), source, {});
+}
+
+std::vector<Flow> flows_of(std::size_t n, std::uint32_t fabric_us, std::uint32_t host_us, Limit limit)
+{
+	std::vector<Flow> flows;
+
+	for (std::size_t i = 1; i <= n; i++)
+		flows.push_back(measured(i, fabric_us, host_us, limit));
+	return flows;
+}
+
+TEST(Summary, Verdicts)
+{
+	const auto verdict = [](const std::vector<Flow> &flows) { return summary_of(flows).groups.at(0).verdict; };
+
+	EXPECT_EQ(verdict(flows_of(8, 90, 10, Limit::fabric)).bound, Bound::fabric);
+	EXPECT_EQ(verdict(flows_of(8, 20, 900, Limit::host)).bound, Bound::host);
+	EXPECT_EQ(verdict(flows_of(8, 90, 900, Limit::both)).bound, Bound::mixed);
+	EXPECT_EQ(verdict(flows_of(8, 20, 10, Limit::fabric)).bound, Bound::none); // idle flows
+	EXPECT_EQ(verdict({flow(1)}).bound, Bound::none);
+	EXPECT_NE(verdict(flows_of(8, 20, 900, Limit::host)).text.find("10.0.0.0/24"), std::string::npos);
+	EXPECT_TRUE(verdict(flows_of(8, 20, 900, Limit::host)).text.starts_with("host-bound: "));
+	EXPECT_TRUE(verdict({flow(1)}).text.starts_with("not measured"));
+}
+
+TEST(Summary, CountsAndQuantiles)
+{
+	auto flows = flows_of(99, 50, 10, Limit::fabric);
+
+	flows.push_back(measured(100, 4000, 10, Limit::host));
+	flows.push_back(flow(101, "10.0.0.2", "swift-reno"));
+	const Summary s = summary_of(flows);
+
+	EXPECT_EQ(s.totals.flows, 101U);
+	EXPECT_EQ(s.totals.swift_flows, 100U);
+	EXPECT_EQ(s.totals.guarded_flows, 1U);
+	const GroupSummary &g = s.groups.at(0);
+
+	EXPECT_EQ(g.flows, 100U);
+	EXPECT_EQ(g.limited[static_cast<std::size_t>(Limit::fabric)], 99U);
+	EXPECT_EQ(g.stamps[static_cast<std::size_t>(Stamp::hardware)], 100U);
+	EXPECT_NEAR(g.delay(Part::fabric)->p50, 50e3, 50e3 * 0.13);
+	EXPECT_NEAR(g.delay(Part::fabric)->mean, (99 * 50e3 + 4000e3) / 100, 1);
+	EXPECT_FALSE(g.delay(Part::remote_host));
+	EXPECT_FALSE(s.groups.at(1).delay(Part::fabric)); // nothing measured it
+	std::uint64_t n = 0;
+
+	for (const std::uint64_t b : g.buckets[static_cast<std::size_t>(Part::fabric)])
+		n += b;
+	EXPECT_EQ(n, 100U);
+}
+
+TEST(Summary, BucketsAreExactAtTheirEdges)
+{
+	LogHistogram h;
+
+	h.add(1023);
+	h.add(1024);
+	h.add(0xffffffffU);
+	const DelayBuckets b = delay_buckets(h);
+
+	EXPECT_EQ(b[0], 1U);
+	EXPECT_EQ(b[1], 1U);
+	EXPECT_EQ(b[delay_edges], 1U);
+}
+
+TEST(Summary, TelemetryGoesBeforeSamples)
+{
+	TelemetryReading since;
+	TelemetryPrefix p;
+
+	p.prefix = *Prefix::parse("10.0.0.0/24");
+	p.cc = "swift";
+	for (int i = 0; i < 1000; i++)
+		p.counts.histograms[static_cast<std::size_t>(Telemetered::remote)].add(800'000);
+	p.counts.histograms[static_cast<std::size_t>(Telemetered::local)].add(10'000);
+	p.counts.decisions[static_cast<std::size_t>(Decision::decrease_endpoint)] = 7;
+	since.prefixes.push_back(p);
+	const TelemetrySource source(since);
+	const Summary s = summary_of(flows_of(8, 20, 900, Limit::host), &source);
+	const GroupSummary &g = s.groups.at(0);
+
+	EXPECT_FALSE(s.sampled);
+	EXPECT_EQ(g.delay(Part::remote_host)->n, 1000U);
+	EXPECT_EQ((*g.decreases)[static_cast<std::size_t>(Cause::endpoint)], 7U);
+	EXPECT_NE(g.verdict.text.find("receivers in 10.0.0.0/24"), std::string::npos);
+	EXPECT_EQ(g.delay(Part::fabric)->n, 8U); // still sampled
+}
+
+// --- Options and their file ------------------------------------------------------------------
+
+std::string wrong(const std::string &toml, const Overrides &overrides = {})
+{
+	const auto c = parse_config(toml, "swiftd.toml", overrides);
+
+	return c ? "" : c.error().text();
+}
+
+TEST(Options, TheTableIsConsistent)
+{
+	std::set<std::string_view> names;
+
+	for (const Option &o : options()) {
+		Config c;
+
+		EXPECT_TRUE(names.insert(o.name).second) << o.name;
+		EXPECT_TRUE(set_option(c, o, o.get(c))) << o.name << ": its default is not allowed";
+		EXPECT_FALSE(o.help.empty());
+	}
+	EXPECT_EQ(wrong(sample_toml()), "");
+	EXPECT_EQ(*parse_config(sample_toml(), "f"), Config{});
+}
+
+TEST(Options, CommandLineTexts)
+{
+	EXPECT_EQ(wrong("", {{"collect.interval_s", "x"}}),
+		  "--collect.interval_s = x: allowed are decimals of 0.1 to 60");
+	EXPECT_NE(wrong("", {{"http.allow_anonymous", "yes"}}), "");
+	EXPECT_NE(wrong("", {{"nope", "1"}}), "");
+	const auto c = parse_config("", "", {{"collect.ccs", "swift,cubic"}, {"http.listen", ""}});
+
+	ASSERT_TRUE(c);
+	EXPECT_EQ(c->collect.ccs, (std::vector<std::string>{"swift", "cubic"}));
+	EXPECT_TRUE(c->http.listen.empty());
+}
+
+TEST(Config, SaysWhereAndWhat)
+{
+	EXPECT_EQ(wrong("[collect]\ninterval_s = 99\n"),
+		  "swiftd.toml:2: collect.interval_s = 99.0: allowed are decimals of 0.1 to 60");
+	EXPECT_EQ(wrong("[collect]\n\ninterval = 1\n"),
+		  "swiftd.toml:3: unknown option collect.interval (did you mean collect.interval_s?)");
+	EXPECT_EQ(wrong("[http]\nlisten = \"127.0.0.1:9464\"\n"),
+		  "swiftd.toml:2: http.listen = \"127.0.0.1:9464\": allowed are lists of up to 256 strings, without "
+		  "blanks at their ends");
+	EXPECT_TRUE(wrong("[collect\n").starts_with("swiftd.toml:1: "));
+	EXPECT_TRUE(wrong("[nope]\n").starts_with("swiftd.toml:1: unknown table 'nope'"));
+	EXPECT_TRUE(wrong("[collect]\ninterval_s = nan\n").starts_with("swiftd.toml:2: "));
+	EXPECT_TRUE(wrong("[collect]\nmax_prefixes = 1.5\n").starts_with("swiftd.toml:2: "));
+	EXPECT_TRUE(wrong("[collect]\nccs = [1]\n").starts_with("swiftd.toml:2: "));
+	EXPECT_TRUE(wrong("[log]\nlevel = \"loud\"\n").find("debug, info, warning, error") != std::string::npos);
+	EXPECT_NE(wrong("x = " + std::string(100000, '[')), "");
+	EXPECT_EQ(wrong("[collect]\ninterval_s = 2\n"), ""); // an integer is a decimal
+}
+
+TEST(Config, WhatOptionsMeanTogether)
+{
+	EXPECT_NE(wrong("[http]\nlisten = [\"0.0.0.0:80\"]\n"), "");
+	EXPECT_EQ(wrong("[http]\nlisten = [\"0.0.0.0:80\"]\nallow_anonymous = true\n"), "");
+	EXPECT_EQ(wrong("[http]\nlisten = [\"[::1]:80\"]\n"), "");
+	EXPECT_NE(wrong("[http]\nlisten = [\"::1:80\"]\n"), "");
+	EXPECT_NE(wrong("[http]\nlisten = [\"localhost:80\"]\n"), "");
+	EXPECT_NE(wrong("[http]\ntls_key = \"k\"\n"), "");
+	EXPECT_NE(wrong("[collect]\nprefixes = [\"10.0.0.0/33\"]\n"), "");
+}
+
+TEST(Config, ReloadIsAllOrNothing)
+{
+	Config from;
+	Config to = from;
+
+	to.collect.interval_s = 2;
+	EXPECT_EQ(*config_changes(from, to), std::vector<std::string>{"collect.interval_s: 1.0 -> 2.0"});
+	to.http.per_ip = 5;
+	EXPECT_NE(config_changes(from, to).error().text().find("http.per_ip"), std::string::npos);
+}
+
+// --- Metrics and the API ---------------------------------------------------------------------
+
+class Served : public testing::Test {
+protected:
+	Served() { next({flow(0xabc, "10.0.0.2", "cubic"), measured(2, 90, 10, Limit::fabric), measured(3, 20, 900, Limit::host)}); }
+
+	void next(const std::vector<Flow> &flows)
+	{
+		auto s = std::make_shared<Snapshot>();
+
+		now_ns_ += second;
+		s->number = ++number_;
+		s->time_s = 1.7e9 + static_cast<double>(number_);
+		s->flows = dump(table_, now_ns_, flows);
+		s->summary = summarize(*s->flows, nullptr, {});
+		counters_.add(s->summary, 300 * second);
+		s->counters = counters_.all();
+		s->collect.collections = number_;
+		s->clocks.push_back({"eth0", "fed", 5, 1.5, 30, 0.1});
+		store_.put(s);
+	}
+	Response get(const std::string &target, const char *method = "GET")
+	{
+		const Response r = respond({method, target}, {store_, facts_, {}, now_ns_, 1.7e9});
+
+		if (r.watch)
+			store_.watch(*r.watch, now_ns_);
+		return r;
+	}
+	json get_json(const std::string &target)
+	{
+		const Response r = get(target);
+
+		EXPECT_EQ(r.status, 200U) << r.body;
+		return json::parse(r.body);
+	}
+	std::string refusal(const std::string &target)
+	{
+		const Response r = get(target);
+
+		EXPECT_EQ(r.status, 400U) << target;
+		return json::parse(r.body).at("error");
+	}
+
+	std::int64_t now_ns_ = 100 * second;
+	std::uint64_t number_ = 0;
+	FlowTable table_{{}};
+	Counters counters_;
+	Store store_;
+	HostFacts facts_{"host", "6.12"};
+};
+
+TEST_F(Served, FlowsAreSortedChosenAndPaged)
+{
+	const auto ids = [&](const std::string &query) {
+		std::vector<std::string> out;
+
+		const json all = get_json("/api/v1/flows?" + query);
+
+		for (const json &f : all.at("flows"))
+			out.push_back(f.at("id"));
+		return out;
+	};
+	using Ids = std::vector<std::string>;
+
+	EXPECT_EQ(ids("sort=fabric"), (Ids{"2", "3", "abc"}));
+	EXPECT_EQ(ids("sort=fabric&order=asc"), (Ids{"abc", "3", "2"}));
+	EXPECT_EQ(ids("sort=host&limit=1"), (Ids{"3"}));
+	EXPECT_EQ(ids("sort=host&limit=1&offset=1"), (Ids{"2"}));
+	EXPECT_EQ(ids("offset=1000000000"), Ids{});
+	EXPECT_EQ(ids("cc=cubic"), (Ids{"abc"}));
+	EXPECT_EQ(ids("limit_by=host"), (Ids{"3"}));
+	EXPECT_EQ(ids("prefix=10.1.0.0/16"), Ids{});
+	EXPECT_EQ(ids("q=abc"), (Ids{"abc"}));
+	EXPECT_EQ(ids("q=%31%30.0.0.2&cc=cubic"), (Ids{"abc"}));
+	EXPECT_EQ(get_json("/api/v1/flows?cc=cubic").at("matched"), 1);
+	EXPECT_EQ(get_json("/api/v1/flows?cc=cubic").at("total"), 3);
+	EXPECT_TRUE(get_json("/api/v1/flows?cc=cubic").at("flows")[0].at("fabric_ns").is_null());
+}
+
+TEST_F(Served, AFlowAndItsHistory)
+{
+	EXPECT_EQ(get("/api/v1/flows/12ab").status, 404U);
+	EXPECT_EQ(json::parse(get("/api/v1/flows/12ab").body).at("error"), "flow 12ab is not live");
+	next({measured(2, 90, 10, Limit::fabric)});
+	const json j = get_json("/api/v1/flows/2");
+
+	EXPECT_EQ(j.at("verdict").at("limit"), "fabric");
+	EXPECT_EQ(j.at("history").at("fabric_ns"), (json{90000.0, 90000.0}));
+	EXPECT_EQ(j.at("history").at("time_s").size(), 2U);
+	EXPECT_EQ(get("/api/v1/flows/abc").status, 404U);
+}
+
+TEST_F(Served, AWatchedFlowGetsAHistory)
+{
+	std::vector<Flow> flows;
+
+	for (std::uint64_t i = 1; i <= 200; i++) {
+		flows.push_back(flow(i));
+		flows.back().tcp->srtt_us = static_cast<std::uint32_t>(1000 + i);
+	}
+	next(flows);
+	EXPECT_TRUE(get_json("/api/v1/flows/1").at("history").at("time_s").empty()); // asks for one
+	EXPECT_FALSE(get_json("/api/v1/flows/c8").at("history").at("time_s").empty()); // the slowest
+	next(flows);
+	EXPECT_EQ(get_json("/api/v1/flows/1").at("history").at("time_s").size(), 1U);
+}
+
+TEST_F(Served, HistoriesAreBounded)
+{
+	for (int i = 0; i < 400; i++)
+		next({measured(2, 90, 10, Limit::fabric)});
+	const json summary = get_json("/api/v1/summary?history=1");
+	const json &prefixes = summary.at("history").at("prefixes");
+
+	for (const auto &[key, h] : prefixes.items())
+		EXPECT_LE(h.at("time_s").size(), 300U) << key;
+	ASSERT_TRUE(prefixes.contains("10.0.0.0/24|swift|eth0"));
+	EXPECT_GT(prefixes.at("10.0.0.0/24|swift|eth0").at("time_s").size(), 250U);
+	EXPECT_FALSE(get_json("/api/v1/summary").contains("history"));
+}
+
+TEST_F(Served, RefusesWhatItDoesNotKnow)
+{
+	EXPECT_EQ(refusal("/api/v1/flows?limit=0"), "limit=0: allowed are 1 to 1000");
+	EXPECT_EQ(refusal("/api/v1/flows?limit=1001"), "limit=1001: allowed are 1 to 1000");
+	for (const char *q : {"sort=x", "order=up", "offset=-1", "prefix=1/99", "limit_by=none", "nope=1", "limit=1&limit=2",
+			      "q=%zz", "q=%0a", "cc=aaaaaaaaaaaaaaaa"})
+		refusal(std::string("/api/v1/flows?") + q);
+	refusal("/api/v1/summary?history=2");
+	refusal("/api/v1/config?x=1");
+	refusal("/api/v1/flows/xyz");
+	refusal("/" + std::string(5000, 'a'));
+	EXPECT_EQ(get("/nope").status, 404U);
+	EXPECT_EQ(get("/api/v1/summary", "POST").status, 405U);
+	EXPECT_EQ(get("/", "HEAD").status, 200U);
+}
+
+TEST_F(Served, HealthFollowsCollection)
+{
+	EXPECT_EQ(get("/healthz").status, 200U);
+	now_ns_ += 4 * second;
+	EXPECT_EQ(get("/healthz").status, 503U);
+	Store empty;
+
+	EXPECT_EQ(respond({"GET", "/healthz"}, {empty, facts_, {}, 0, 0}).status, 503U);
+	EXPECT_EQ(respond({"GET", "/metrics"}, {empty, facts_, {}, 0, 0}).status, 503U);
+}
+
+TEST_F(Served, SecretsAreNotShown)
+{
+	Config c;
+
+	c.http.token_file = "/etc/secret";
+	store_.set_config(c);
+	const std::string body = get("/api/v1/config").body;
+
+	EXPECT_EQ(body.find("/etc/secret"), std::string::npos);
+	EXPECT_NE(body.find("\"set\""), std::string::npos);
+}
+
+TEST_F(Served, Events)
+{
+	auto q = parse_stream("/api/v1/stream?flows=1&sort=fabric");
+
+	ASSERT_TRUE(q);
+	const std::string text = stream_events(*store_.newest(), *q, facts_);
+
+	EXPECT_NE(text.find("event: summary\ndata: {"), std::string::npos);
+	EXPECT_NE(text.find("event: flows\ndata: {"), std::string::npos);
+	EXPECT_TRUE(text.ends_with("}\n\n"));
+	EXPECT_FALSE(parse_stream("/api/v1/stream?flows=0"));
+	EXPECT_FALSE(parse_stream("/api/v1/stream?limit=1"));
+}
+
+std::size_t series(const std::string &text)
+{
+	std::size_t n = 0;
+
+	for (std::size_t i = 0; i < text.size(); i = text.find('\n', i) + 1)
+		n += text[i] != '#';
+	return n;
+}
+
+TEST_F(Served, MetricsAreBoundedByGroupsNotFlows)
+{
+	const std::string before = metrics_text(*store_.newest(), store_.http);
+
+	EXPECT_NE(before.find("swift_flows{cc=\"swift\",iface=\"eth0\",dst_prefix=\"10.0.0.0/24\"} 2"), std::string::npos)
+		<< before;
+	std::vector<Flow> flows = {flow(0xabc, "10.0.0.2", "cubic")};
+
+	for (std::uint64_t i = 1; i < 5000; i++)
+		flows.push_back(measured(i * 2 + 100000, 90, 10, Limit::fabric));
+	next(flows);
+	EXPECT_EQ(series(metrics_text(*store_.newest(), store_.http)), series(before));
+}
+
+TEST_F(Served, CountersNeverFall)
+{
+	const auto rtts = [&] {
+		for (const GroupCounters &c : store_.newest()->counters)
+			if (c.labels.cc == "swift")
+				return c.buckets[static_cast<std::size_t>(Part::rtt)][7];
+		return std::uint64_t{0};
+	};
+	const std::uint64_t before = rtts();
+
+	next({});
+	EXPECT_EQ(rtts(), before);
+	next({measured(2, 90, 10, Limit::fabric)});
+	EXPECT_EQ(rtts(), before + 1);
+}
+
+TEST(Collector, ModuleCounters)
+{
+	const auto c = parse_counters("flows 3\nbad\nlow 18446744073709551615\nx y\n");
+
+	EXPECT_EQ(c, (std::map<std::string, std::int64_t>{{"flows", 3}, {"low", -1}}));
+}
+
+} // namespace
+} // namespace swift

@@ -1,0 +1,605 @@
+// SPDX-License-Identifier: MIT
+#include "api.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "metrics.h"
+#include "text.h"
+
+namespace swift {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr int version = 1;
+constexpr std::size_t longest_target = 4096;
+constexpr std::size_t most_items = 32;
+constexpr std::size_t longest_search = 100;
+constexpr std::size_t most_flows = 1000;
+constexpr std::string_view flows_path = "/api/v1/flows";
+constexpr std::string_view json_type = "application/json";
+
+std::string dumped(const json &j)
+{
+	return j.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+Response json_response(const json &j)
+{
+	return {200, std::string(json_type), dumped(j) + "\n", {}};
+}
+
+Error not_allowed(std::string_view name, std::string_view value, std::string_view allowed)
+{
+	return Error{fmt::format("{}={}: allowed are {}", name, value, allowed)};
+}
+
+template <typename T, std::size_t n>
+std::optional<T> one_of(const std::array<std::pair<std::string_view, T>, n> &all, std::string_view text)
+{
+	for (const auto &[name, value] : all)
+		if (name == text)
+			return value;
+	return std::nullopt;
+}
+
+constexpr std::array<std::pair<std::string_view, FlowSort>, 7> sorts = {
+	{{"rate", FlowSort::rate},
+	 {"fabric", FlowSort::fabric},
+	 {"host", FlowSort::host},
+	 {"rtt", FlowSort::rtt},
+	 {"window", FlowSort::window},
+	 {"retrans", FlowSort::retrans},
+	 {"age", FlowSort::age}}};
+constexpr std::array<std::pair<std::string_view, bool>, 2> orders = {{{"desc", true}, {"asc", false}}};
+constexpr std::array<std::pair<std::string_view, Limit>, 3> limits = {
+	{{"fabric", Limit::fabric}, {"host", Limit::host}, {"both", Limit::both}}};
+
+int hex_digit(char c)
+{
+	return c >= '0' && c <= '9' ? c - '0' :
+	       c >= 'a' && c <= 'f' ? c - 'a' + 10 :
+	       c >= 'A' && c <= 'F' ? c - 'A' + 10 :
+				      -1;
+}
+
+std::optional<std::string> percent_decoded(std::string_view s, bool plus_is_blank)
+{
+	std::string out;
+
+	for (std::size_t i = 0; i < s.size(); i++) {
+		char c = s[i];
+
+		if (c == '%') {
+			const int high = i + 2 < s.size() ? hex_digit(s[i + 1]) : -1;
+			const int low = i + 2 < s.size() ? hex_digit(s[i + 2]) : -1;
+
+			if (high < 0 || low < 0)
+				return std::nullopt;
+			c = static_cast<char>(high << 4 | low);
+			i += 2;
+		} else if (c == '+' && plus_is_blank) {
+			c = ' ';
+		}
+		if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
+			return std::nullopt;
+		out += c;
+	}
+	return out;
+}
+
+// --- A flow ------------------------------------------------------------------------------
+
+double window_of(const FlowRow &f)
+{
+	return f.measured ? f.swift.window_pkts() : f.snd_cwnd_pkts;
+}
+
+double sort_key(const FlowRow &f, FlowSort by)
+{
+	switch (by) {
+	case FlowSort::rate:
+		break;
+	case FlowSort::fabric:
+		return f.measured ? f.swift.fabric_ns : -1.0;
+	case FlowSort::host:
+		return f.measured ? f.swift.endpoint_ns : -1.0;
+	case FlowSort::rtt:
+		return f.srtt_us;
+	case FlowSort::window:
+		return window_of(f);
+	case FlowSort::retrans:
+		return f.retrans_total;
+	case FlowSort::age:
+		return -static_cast<double>(f.first_seen_ns);
+	}
+	return static_cast<double>(f.rate_Bps);
+}
+
+std::string id_text(std::uint64_t cookie)
+{
+	return fmt::format("{:x}", cookie);
+}
+
+std::string_view source_text(Stamp s)
+{
+	return s == Stamp::hardware ? "hardware" : s == Stamp::software ? "software" : "none";
+}
+
+json null_or(bool known, const json &v)
+{
+	return known ? v : json();
+}
+
+json flow_json(const Snapshot &s, const FlowRow &f)
+{
+	const FlowSet &set = *s.flows;
+	const SwiftRecord &r = f.swift;
+
+	return {{"id", id_text(f.cookie)},
+		{"local", f.local().text()},
+		{"remote", f.remote().text()},
+		{"iface", set.ifaces[f.iface]},
+		{"dst_prefix", prefix_of(f.remote().address, s.prefixes).text()},
+		{"cc", set.ccs[f.cc]},
+		{"state", tcp_state_text(f.state)},
+		{"rtt_ns", null_or(f.srtt_us > 0, std::uint64_t{f.srtt_us} * 1000)},
+		{"min_rtt_ns", null_or(f.has_min_rtt(), std::uint64_t{f.min_rtt_us} * 1000)},
+		{"fabric_ns", null_or(f.measured, r.fabric_ns)},
+		{"host_ns", null_or(f.measured, r.endpoint_ns)},
+		{"target_ns", null_or(f.measured, r.target_ns)},
+		{"fcwnd_pkts", null_or(f.measured, r.fcwnd_pkts())},
+		{"ecwnd_pkts", null_or(f.measured, r.ecwnd_pkts())},
+		{"snd_cwnd_pkts", null_or(f.counted, f.snd_cwnd_pkts)},
+		{"rate_bps", static_cast<double>(f.rate_Bps) * 8},
+		{"retrans_pkts", null_or(f.counted, f.retrans_total)},
+		{"retrans_per_s", f.retrans_per_s},
+		{"age_s", static_cast<double>(set.now_ns - f.first_seen_ns) / 1e9},
+		{"limit", null_or(f.measured, limit_text(r.limit()))},
+		{"local_stamp", null_or(f.measured, source_text(r.local_stamp))},
+		{"echo_stamp", null_or(f.measured, source_text(r.echo_stamp))},
+		{"from_bpf", f.from_bpf}};
+}
+
+bool matches(const Snapshot &s, const FlowRow &f, const FlowSelection &q)
+{
+	if (!q.cc.empty() && s.flows->ccs[f.cc] != q.cc)
+		return false;
+	if (q.limit_by && (!f.measured || f.swift.limit() != *q.limit_by))
+		return false;
+	if (q.prefix && !q.prefix->contains(f.remote().address))
+		return false;
+	return q.q.empty() || f.remote().text().find(q.q) != std::string::npos ||
+	       f.local().text().find(q.q) != std::string::npos ||
+	       s.flows->ifaces[f.iface].find(q.q) != std::string::npos || id_text(f.cookie) == q.q;
+}
+
+json flows_json(const Snapshot &s, const FlowSelection &q)
+{
+	const std::vector<FlowRow> &rows = s.flows->rows;
+	std::vector<std::pair<double, std::uint32_t>> found;
+	auto list = json::array();
+
+	for (std::uint32_t i = 0; i < rows.size(); i++)
+		if (matches(s, rows[i], q))
+			found.emplace_back(sort_key(rows[i], q.sort), i);
+	// With the cookie, so that what is equal stays in its place.
+	const auto before = [&](const auto &a, const auto &b) {
+		if (a.first != b.first)
+			return q.descending ? a.first > b.first : a.first < b.first;
+		return rows[a.second].cookie < rows[b.second].cookie;
+	};
+	const std::size_t end = std::min(found.size(), q.offset + q.limit);
+
+	std::partial_sort(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(end), found.end(), before);
+	for (std::size_t i = q.offset; i < end; i++)
+		list.push_back(flow_json(s, rows[found[i].second]));
+	return {{"version", version},  {"time_s", s.time_s},	{"interval_s", s.summary.interval_s},
+		{"total", rows.size()}, {"matched", found.size()}, {"offset", q.offset},
+		{"flows", std::move(list)}};
+}
+
+// --- The summary ---------------------------------------------------------------------------
+
+json quantiles_json(const std::optional<Quantiles> &q)
+{
+	if (!q)
+		return {};
+	return {{"p50", q->p50}, {"p90", q->p90}, {"p99", q->p99}, {"mean", q->mean}, {"n", q->n}};
+}
+
+json sources_json(const std::array<std::size_t, 3> &n)
+{
+	json j;
+
+	for (const Stamp s : {Stamp::hardware, Stamp::software, Stamp::none})
+		j[std::string(source_text(s))] = n[static_cast<std::size_t>(s)];
+	return j;
+}
+
+json group_json(const GroupSummary &g)
+{
+	json j = {{"dst_prefix", g.labels.dst_prefix},
+		  {"cc", g.labels.cc},
+		  {"iface", g.labels.iface},
+		  {"flows", g.flows},
+		  {"rate_bps", g.rate_Bps * 8},
+		  {"limited",
+		   {{"fabric", g.limited[static_cast<std::size_t>(Limit::fabric)]},
+		    {"host", g.limited[static_cast<std::size_t>(Limit::host)]},
+		    {"both", g.limited[static_cast<std::size_t>(Limit::both)]}}},
+		  {"stamps", sources_json(g.stamps)},
+		  {"echo", sources_json(g.echo)},
+		  {"verdict",
+		   {{"limit", bound_text(g.verdict.bound)},
+		    {"text", g.verdict.text},
+		    {"host_ns", null_or(g.measured > 0, g.verdict.host_ns)},
+		    {"fabric_ns", null_or(g.measured > 0, g.verdict.fabric_ns)}}}};
+
+	for (std::size_t p = 0; p < parts; p++)
+		j[std::string(part_text(static_cast<Part>(p))) + "_ns"] = quantiles_json(g.delays[p]);
+	return j;
+}
+
+json clock_json(const ClockRow &c)
+{
+	const auto or_null = [](const auto &v) { return v ? json(*v) : json(); };
+
+	return {{"dev", c.dev},
+		{"state", c.state},
+		{"offset_ns", or_null(c.offset_ns)},
+		{"drift_ppb", or_null(c.drift_ppb)},
+		{"error_ns", or_null(c.error_ns)},
+		{"age_s", or_null(c.age_s)}};
+}
+
+// The wall clock may have been set meanwhile: old points are told in today's time.
+json history_json(const History &history, const View &view, bool windows)
+{
+	json j = {{"time_s", json::array()},   {"fabric_ns", json::array()}, {"host_ns", json::array()},
+		  {"target_ns", json::array()}, {"rate_bps", json::array()}};
+	const auto push = [&](const char *name, const std::optional<double> &v) {
+		j[name].push_back(v ? json(*v) : json());
+	};
+
+	if (windows)
+		j["fcwnd_pkts"] = j["ecwnd_pkts"] = json::array();
+	for (const HistoryPoint &p : history) {
+		push("time_s", view.time_s - static_cast<double>(view.now_ns - p.at_ns) / 1e9);
+		push("fabric_ns", p.fabric_ns);
+		push("host_ns", p.host_ns);
+		push("target_ns", p.target_ns);
+		push("rate_bps", p.rate_bps);
+		if (windows) {
+			push("fcwnd_pkts", p.fcwnd_pkts);
+			push("ecwnd_pkts", p.ecwnd_pkts);
+		}
+	}
+	return j;
+}
+
+// --- The endpoints ---------------------------------------------------------------------------
+
+using Items = QueryItems;
+
+Response bad_request(const Error &e)
+{
+	return error_response(400, e.text());
+}
+
+std::optional<Error> unknown_item(const Items &items, std::initializer_list<std::string_view> known)
+{
+	for (const auto &[name, value] : items)
+		if (std::find(known.begin(), known.end(), name) == known.end())
+			return Error{known.size() == 0 ?
+					     fmt::format("{}: unknown parameter; none is allowed", name) :
+					     fmt::format("{}: unknown parameter; allowed are {}", name,
+							 fmt::join(known, ", "))};
+	return std::nullopt;
+}
+
+Response get_summary(const Items &items, const Snapshot &s, const View &view)
+{
+	bool history = false;
+
+	if (const auto error = unknown_item(items, {"history"}))
+		return bad_request(*error);
+	for (const auto &[name, value] : items) {
+		if (value != "0" && value != "1")
+			return bad_request(not_allowed(name, value, "0 and 1"));
+		history = value == "1";
+	}
+	json j = summary_json(s, view.facts);
+
+	if (history) {
+		j["history"] = {{"step_s", view.store.history_step_s()}, {"prefixes", json::object()}};
+		for (const auto &[key, points] : view.store.group_histories())
+			j["history"]["prefixes"][key] = history_json(points, view, false);
+	}
+	return json_response(j);
+}
+
+Response get_flow(std::string_view id, const Items &items, const Snapshot &s, const View &view)
+{
+	std::uint64_t cookie = 0;
+	const auto r = std::from_chars(id.data(), id.data() + id.size(), cookie, 16);
+
+	if (const auto error = unknown_item(items, {}))
+		return bad_request(*error);
+	if (r.ec != std::errc() || r.ptr != id.data() + id.size())
+		return bad_request(not_allowed("flow", id, "the ids that /api/v1/flows lists"));
+	for (const FlowRow &f : s.flows->rows) {
+		if (f.cookie != cookie)
+			continue;
+		const Verdict v = flow_verdict(f, s.verdicts);
+		json history = history_json(view.store.flow_history(cookie), view, true);
+
+		history["step_s"] = view.store.history_step_s();
+		Response out = json_response({{"version", version},
+					      {"time_s", s.time_s},
+					      {"flow", flow_json(s, f)},
+					      {"history", std::move(history)},
+					      {"verdict", {{"limit", bound_text(v.bound)}, {"text", v.text}}}});
+
+		out.watch = cookie;
+		return out;
+	}
+	return error_response(404, fmt::format("flow {} is not live", id_text(cookie)));
+}
+
+Response get_health(const View &view)
+{
+	const auto s = view.store.newest();
+	const std::string type = "text/plain; charset=utf-8";
+
+	if (!s)
+		return {503, type, "no look at the flows has been finished yet\n", {}};
+	const double age_s = static_cast<double>(view.now_ns - s->summary.now_ns) / 1e9;
+	const double late_s = view.store.late_after_s();
+
+	if (age_s > late_s)
+		return {503, type,
+			fmt::format("the newest look at the flows is {:.1f} s old, more than {:.1f} s\n", age_s, late_s),
+			{}};
+	return {200, type, "ok\n", {}};
+}
+
+constexpr std::string_view plain_page =
+	"<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>swiftd</title><h1>swiftd</h1>"
+	"<p>This build has no dashboard. There are <a href=\"/api/v1/summary?history=1\">the summary</a>, "
+	"<a href=\"/api/v1/flows\">the flows</a>, <a href=\"/api/v1/config\">the configuration</a>, "
+	"<a href=\"/metrics\">metrics</a> and <a href=\"/healthz\">health</a>.</p></html>\n";
+
+std::optional<Response> get_asset(const std::string &path, const View &view)
+{
+	const std::string_view wanted = path == "/" ? std::string_view("/index.html") : path;
+
+	for (const WebAsset &a : view.assets)
+		if (a.path == wanted)
+			return Response{200, std::string(a.content_type), std::string(a.bytes), {}};
+	if (path == "/")
+		return Response{200, "text/html; charset=utf-8", std::string(plain_page), {}};
+	return std::nullopt;
+}
+
+} // namespace
+
+Response error_response(unsigned status, std::string_view text)
+{
+	return {status, std::string(json_type), dumped({{"version", version}, {"error", text}}) + "\n", {}};
+}
+
+Result<std::pair<std::string, QueryItems>> parse_target(std::string_view target)
+{
+	const auto mark = target.find('?');
+	QueryItems items;
+
+	if (target.size() > longest_target)
+		return Error{fmt::format("a URL of {} bytes: allowed are up to {}", target.size(), longest_target)};
+	if (!target.starts_with('/'))
+		return Error{"not a path"};
+	auto path = percent_decoded(target.substr(0, mark), false);
+
+	if (!path)
+		return Error{"the path is not percent-encoded as it should be"};
+	if (mark != std::string_view::npos && mark + 1 < target.size()) {
+		for (const std::string &part : split(target.substr(mark + 1), '&')) {
+			if (part.empty())
+				continue;
+			const auto equals = part.find('=');
+			auto name = percent_decoded(std::string_view(part).substr(0, equals), true);
+			auto value = equals == std::string::npos ?
+					     std::optional<std::string>("") :
+					     percent_decoded(std::string_view(part).substr(equals + 1), true);
+
+			if (!name || !value)
+				return Error{"a parameter is not percent-encoded as it should be"};
+			if (std::any_of(items.begin(), items.end(), [&](const auto &i) { return i.first == *name; }))
+				return Error{fmt::format("{}: given twice", *name)};
+			if (items.size() == most_items)
+				return Error{"too many parameters"};
+			items.emplace_back(std::move(*name), std::move(*value));
+		}
+	}
+	return std::pair(std::move(*path), std::move(items));
+}
+
+Result<FlowSelection> parse_flow_selection(const QueryItems &items)
+{
+	FlowSelection q;
+
+	if (auto error = unknown_item(items, {"sort", "order", "limit", "offset", "cc", "prefix", "limit_by", "q"}))
+		return *error;
+	for (const auto &[name, value] : items) {
+		if (name == "sort") {
+			const auto sort = one_of(sorts, value);
+
+			if (!sort)
+				return not_allowed(name, value, "rate, fabric, host, rtt, window, retrans, age");
+			q.sort = *sort;
+		} else if (name == "order") {
+			const auto order = one_of(orders, value);
+
+			if (!order)
+				return not_allowed(name, value, "desc and asc");
+			q.descending = *order;
+		} else if (name == "limit") {
+			const auto v = parse_int(name, value, 1, most_flows);
+
+			if (!v)
+				return not_allowed(name, value, "1 to 1000");
+			q.limit = static_cast<std::size_t>(*v);
+		} else if (name == "offset") {
+			const auto v = parse_int(name, value, 0, 1'000'000'000);
+
+			if (!v)
+				return not_allowed(name, value, "0 to 1000000000");
+			q.offset = static_cast<std::size_t>(*v);
+		} else if (name == "cc") {
+			if (value.size() > 15)
+				return not_allowed(name, value, "names of up to 15 letters");
+			q.cc = value;
+		} else if (name == "prefix") {
+			const auto p = Prefix::parse(value);
+
+			if (!p)
+				return not_allowed(name, value, "prefixes such as 10.0.0.0/24, and addresses");
+			q.prefix = *p;
+		} else if (name == "limit_by") {
+			q.limit_by = one_of(limits, value);
+			if (!q.limit_by)
+				return not_allowed(name, value, "fabric, host, both");
+		} else {
+			if (value.size() > longest_search)
+				return not_allowed(name, value.substr(0, 20) + "...", "up to 100 bytes");
+			q.q = value;
+		}
+	}
+	return q;
+}
+
+json summary_json(const Snapshot &s, const HostFacts &facts)
+{
+	json module = {{"loaded", s.module_loaded}};
+	const Totals &t = s.summary.totals;
+	auto groups = json::array();
+	auto clocks = json::array();
+
+	if (!s.module_version.empty())
+		module["version"] = s.module_version;
+	for (const GroupSummary &g : s.summary.groups)
+		groups.push_back(group_json(g));
+	for (const ClockRow &c : s.clocks)
+		clocks.push_back(clock_json(c));
+	return {{"version", version},
+		{"time_s", s.time_s},
+		{"interval_s", s.summary.interval_s},
+		{"host", facts.host},
+		{"kernel", facts.kernel},
+		{"module", std::move(module)},
+		{"histograms", s.summary.sampled ? "sampled" : "bpf"},
+		{"totals",
+		 {{"flows", t.flows},
+		  {"swift_flows", t.swift_flows},
+		  {"guarded_flows", t.guarded_flows},
+		  {"rate_bps", t.rate_Bps * 8},
+		  {"retrans_pkts", s.retrans_pkts},
+		  {"retrans_per_s", s.summary.interval_s > 0 ?
+					    static_cast<double>(t.retrans_new) / s.summary.interval_s :
+					    0},
+		  {"dropped_prefixes", t.dropped_prefixes}}},
+		{"prefixes", std::move(groups)},
+		{"clocks", std::move(clocks)}};
+}
+
+Result<StreamQuery> parse_stream(std::string_view target)
+{
+	auto parsed = parse_target(target);
+	StreamQuery out;
+	Items rest;
+	std::optional<std::size_t> flows;
+
+	if (!parsed)
+		return parsed.error();
+	if (auto error = unknown_item(parsed->second, {"flows", "sort", "order", "cc", "prefix", "limit_by", "q"}))
+		return *error;
+	for (auto &[name, value] : parsed->second) {
+		if (name != "flows") {
+			rest.emplace_back(std::move(name), std::move(value));
+			continue;
+		}
+		const auto v = parse_int(name, value, 1, most_flows);
+
+		if (!v)
+			return not_allowed(name, value, "1 to 1000");
+		flows = static_cast<std::size_t>(*v);
+	}
+	auto q = parse_flow_selection(rest);
+
+	if (!q)
+		return q.error();
+	if (flows) {
+		q->limit = *flows;
+		out.flows = *q;
+	}
+	return out;
+}
+
+std::string stream_events(const Snapshot &s, const StreamQuery &query, const HostFacts &facts)
+{
+	std::string out = fmt::format("id: {}\nevent: summary\ndata: {}\n\n", s.number,
+				      dumped(summary_json(s, facts)));
+
+	if (query.flows)
+		out += fmt::format("id: {}\nevent: flows\ndata: {}\n\n", s.number,
+				   dumped(flows_json(s, *query.flows)));
+	return out;
+}
+
+Response respond(const Request &request, const View &view)
+{
+	if (request.method != "GET" && request.method != "HEAD")
+		return error_response(405, "this service can only be read: allowed are GET and HEAD");
+	auto parsed = parse_target(request.target);
+
+	if (!parsed)
+		return bad_request(parsed.error());
+
+	const auto &[path, items] = *parsed;
+
+	if (path == "/healthz")
+		return get_health(view);
+	if (path == "/api/v1/config") {
+		if (const auto error = unknown_item(items, {}))
+			return bad_request(*error);
+		return json_response({{"version", version}, {"options", options_json(view.store.config())}});
+	}
+	const bool of_snapshot = path == "/metrics" || path == "/api/v1/summary" || path == flows_path ||
+				 path.starts_with(std::string(flows_path) + "/");
+
+	if (!of_snapshot) {
+		if (auto asset = get_asset(path, view))
+			return *asset;
+		return error_response(404, "there is no such page");
+	}
+	const auto s = view.store.newest();
+
+	if (!s)
+		return error_response(503, "no look at the flows has been finished yet");
+	if (path == "/metrics")
+		return {200, "text/plain; version=0.0.4; charset=utf-8", metrics_text(*s, view.store.http), {}};
+	if (path == "/api/v1/summary")
+		return get_summary(items, *s, view);
+	if (path != flows_path)
+		return get_flow(std::string_view(path).substr(flows_path.size() + 1), items, *s, view);
+	auto q = parse_flow_selection(items);
+
+	return q ? json_response(flows_json(*s, *q)) : bad_request(q.error());
+}
+
+} // namespace swift

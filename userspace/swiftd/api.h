@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+// swiftd's HTTP interface without the HTTP: a request and what is known make a response. No
+// socket, no library and no clock is in here.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "assets.h"
+#include "options.h"
+#include "result.h"
+#include "store.h"
+
+namespace swift {
+
+struct Request {
+	std::string_view method; // "GET"
+	std::string_view target; // as the client sent it: "/api/v1/flows?limit=5"
+};
+
+struct Response {
+	unsigned status = 200;
+	std::string content_type;
+	std::string body;
+	std::optional<std::uint64_t> watch; // keep a history of this flow from now on
+};
+
+struct HostFacts {
+	std::string host;
+	std::string kernel;
+};
+
+// All that a response is made of.
+struct View {
+	const Store &store;
+	const HostFacts &facts;
+	std::span<const WebAsset> assets; // of the dashboard, if it was built in
+	std::int64_t now_ns = 0; // CLOCK_MONOTONIC
+	double time_s = 0; // since 1970
+};
+
+[[nodiscard]] Response respond(const Request &request, const View &view);
+[[nodiscard]] Response error_response(unsigned status, std::string_view text);
+
+// --- /api/v1/stream -------------------------------------------------------------------------
+
+enum class FlowSort : std::uint8_t { rate, fabric, host, rtt, window, retrans, age };
+
+struct FlowSelection {
+	FlowSort sort = FlowSort::rate;
+	bool descending = true;
+	std::size_t limit = 50;
+	std::size_t offset = 0;
+	std::string cc; // empty: any
+	std::optional<Prefix> prefix;
+	std::optional<Limit> limit_by;
+	std::string q;
+};
+
+inline constexpr std::string_view stream_path = "/api/v1/stream";
+
+struct StreamQuery {
+	std::optional<FlowSelection> flows;
+};
+// Of a GET for stream_path; an Error is what the 400 says.
+Result<StreamQuery> parse_stream(std::string_view target);
+// The events of one snapshot, as they go over the wire.
+[[nodiscard]] std::string stream_events(const Snapshot &snapshot, const StreamQuery &query,
+					const HostFacts &facts);
+
+// --- Parts, for --once and the tests ----------------------------------------------------------
+
+[[nodiscard]] nlohmann::json summary_json(const Snapshot &snapshot, const HostFacts &facts);
+
+using QueryItems = std::vector<std::pair<std::string, std::string>>;
+// Path and decoded parameters; an Error if it is not as a URL has to be.
+Result<std::pair<std::string, QueryItems>> parse_target(std::string_view target);
+Result<FlowSelection> parse_flow_selection(const QueryItems &items);
+
+} // namespace swift

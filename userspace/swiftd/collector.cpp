@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: MIT
+#include "collector.h"
+
+#include <net/if.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include "bpf_host.h"
+#include "text.h"
+
+namespace swift {
+
+namespace {
+
+constexpr std::int64_t ns_per_s = 1'000'000'000;
+constexpr std::int64_t storages_every_ns = 5 * ns_per_s;
+constexpr std::size_t most_counters = 256;
+
+std::int64_t clock_ns(clockid_t clock)
+{
+	timespec t{};
+
+	clock_gettime(clock, &t);
+	return t.tv_sec * ns_per_s + t.tv_nsec;
+}
+
+double seconds(const timeval &t)
+{
+	return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) / 1e6;
+}
+
+std::string dev_name(std::uint32_t ifindex)
+{
+	std::array<char, IF_NAMESIZE> name{};
+
+	return if_indextoname(ifindex, name.data()) ? name.data() : std::to_string(ifindex);
+}
+
+} // namespace
+
+std::map<std::string, std::int64_t> parse_counters(std::string_view text)
+{
+	std::map<std::string, std::int64_t> out;
+
+	for (const std::string &line : split(text, '\n')) {
+		const auto parts_of = words(line);
+
+		if (parts_of.size() != 2 || out.size() >= most_counters)
+			continue;
+		// A gauge below zero comes as what it is modulo 2^64.
+		std::uint64_t v = 0;
+		const std::string &number = parts_of[1];
+		const auto r = std::from_chars(number.data(), number.data() + number.size(), v);
+
+		if (r.ec == std::errc() && r.ptr == number.data() + number.size())
+			out[parts_of[0]] = static_cast<std::int64_t>(v);
+	}
+	return out;
+}
+
+FlowTableOptions table_options(const Config::Collect &config)
+{
+	FlowTableOptions o;
+
+	o.ccs = config.ccs;
+	for (const std::string &text : config.prefixes)
+		if (auto p = Prefix::parse(text))
+			o.prefixes.push_back(*p);
+	o.max_prefixes = static_cast<std::size_t>(config.max_prefixes);
+	o.keep_group_ns = config.history_s * ns_per_s;
+	return o;
+}
+
+ClockRow clock_row(const NicClock &c, std::string dev, std::int64_t now_ns)
+{
+	ClockRow row;
+
+	row.dev = std::move(dev);
+	row.state = c.valid_ms > 0 ? "fed" : "stale";
+	row.offset_ns = static_cast<std::int64_t>(c.line.host_ns - c.line.nic_ns);
+	row.drift_ppb = c.line.drift_ppm() * 1e3;
+	row.error_ns = c.line.error_ns;
+	row.age_s = static_cast<double>(now_ns - static_cast<std::int64_t>(c.line.host_ns)) / 1e9;
+	return row;
+}
+
+// --- Counters ------------------------------------------------------------------------------
+
+void Counters::add(const Summary &summary, std::int64_t keep_ns)
+{
+	for (const GroupSummary &g : summary.groups) {
+		GroupCounters &c = groups_[g.labels];
+
+		c.labels = g.labels;
+		c.seen_ns = summary.now_ns;
+		c.retrans_pkts += g.retrans_new;
+		retrans_pkts_ += g.retrans_new;
+		if (g.decreases && !c.decreases)
+			c.decreases.emplace();
+		for (std::size_t i = 0; g.decreases && i < causes; i++)
+			(*c.decreases)[i] += (*g.decreases)[i];
+		for (std::size_t p = 0; p < parts; p++) {
+			for (std::size_t b = 0; b < c.buckets[p].size(); b++)
+				c.buckets[p][b] += g.buckets[p][b];
+			c.sum_ns[p] += g.sum_ns[p];
+		}
+	}
+	std::erase_if(groups_, [&](const auto &item) {
+		return summary.now_ns - item.second.seen_ns >= keep_ns;
+	});
+}
+
+std::vector<GroupCounters> Counters::all() const
+{
+	std::vector<GroupCounters> out;
+
+	out.reserve(groups_.size());
+	for (const auto &[labels, c] : groups_)
+		out.push_back(c);
+	return out;
+}
+
+// --- Collector -----------------------------------------------------------------------------
+
+Collector::Collector(const Config::Collect &config, OwnClocks own_clocks, DiagClient diag, IfaceMap ifaces)
+	: config_(config), own_clocks_(std::move(own_clocks)), system_(real_system()), bpf_(real_bpf_host()),
+	  diag_(std::move(diag)), ifaces_(std::move(ifaces)), table_(table_options(config))
+{
+}
+
+Result<Collector> Collector::open(const Config::Collect &config, OwnClocks own_clocks)
+{
+	auto diag = DiagClient::open();
+	auto ifaces = IfaceMap::open();
+
+	if (!diag)
+		return diag.error();
+	if (!ifaces)
+		return ifaces.error();
+	return Collector(config, std::move(own_clocks), std::move(*diag), std::move(*ifaces));
+}
+
+void Collector::reconfigure(const Config::Collect &config)
+{
+	const bool regroup = config.ccs != config_.ccs || config.prefixes != config_.prefixes ||
+			     config.max_prefixes != config_.max_prefixes ||
+			     config.history_s != config_.history_s;
+
+	config_ = config;
+	if (!regroup)
+		return;
+	table_.reconfigure(table_options(config));
+	counters_ = {};
+}
+
+// Absent unless somebody has loaded it; the first reading alone tells of no interval.
+std::unique_ptr<HistogramSource> Collector::read_telemetry()
+{
+	auto telemetry = Telemetry::open(*bpf_);
+
+	if (!telemetry) {
+		telemetry_.reset();
+		return nullptr;
+	}
+	auto reading = telemetry->read();
+
+	if (!reading) {
+		count_error("telemetry");
+		telemetry_.reset();
+		return nullptr;
+	}
+	std::unique_ptr<HistogramSource> source;
+
+	if (telemetry_)
+		source = std::make_unique<TelemetrySource>(reading->since(*telemetry_));
+	telemetry_ = std::move(*reading);
+	return source;
+}
+
+void Collector::look_at_module(Snapshot &s)
+{
+	s.module_loaded = module_loaded(*system_);
+	if (!s.module_loaded)
+		return;
+	if (auto text = system_->read_file("/sys/module/tcp_swift/version"))
+		s.module_version = trim(*text);
+	if (auto text = system_->read_file("/proc/net/tcp_swift"))
+		s.module_counters = parse_counters(*text);
+	if (auto text = read_sysctl(*system_, "net.ipv4.tcp_swift.endpoint_target_ns"))
+		if (auto v = parse_int("", *text, 1, ns_per_s))
+			s.verdicts.endpoint_target_ns = static_cast<std::uint64_t>(*v);
+}
+
+void Collector::look_at_clocks(Snapshot &s)
+{
+	if (own_clocks_)
+		s.clocks = own_clocks_();
+	if (!s.module_loaded)
+		return;
+	const auto clocks = system_->nic_clocks();
+
+	if (!clocks) {
+		count_error("clocks");
+		return;
+	}
+	for (const NicClock &c : *clocks) {
+		ClockRow row = clock_row(c, dev_name(c.ifindex), s.summary.now_ns);
+
+		if (std::none_of(s.clocks.begin(), s.clocks.end(),
+				 [&](const ClockRow &own) { return own.dev == row.dev; }))
+			s.clocks.push_back(std::move(row));
+	}
+}
+
+void Collector::look_at_process(Snapshot &s)
+{
+	rusage u{};
+
+	getrusage(RUSAGE_SELF, &u);
+	s.cpu_seconds = seconds(u.ru_utime) + seconds(u.ru_stime);
+	if (auto text = system_->read_file("/proc/self/statm")) {
+		const auto parts_of = words(*text);
+
+		if (parts_of.size() > 1)
+			if (auto pages = parse_int("", parts_of[1], 0, std::int64_t{1} << 40))
+				s.resident_bytes = static_cast<std::uint64_t>(*pages * sysconf(_SC_PAGESIZE));
+	}
+}
+
+Result<std::shared_ptr<const Snapshot>> Collector::collect()
+{
+	const std::int64_t begun_ns = clock_ns(CLOCK_MONOTONIC);
+	const std::int64_t cpu_begun_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	auto s = std::make_shared<Snapshot>();
+
+	stats_.collections++;
+	if (!ifaces_.refresh())
+		count_error("interfaces");
+	if (storages_ns_ == 0 || begun_ns - storages_ns_ > storages_every_ns) {
+		storages_ = bpf_flow_storages();
+		storages_ns_ = begun_ns;
+	}
+	if (!diag_) {
+		auto opened = DiagClient::open();
+
+		if (!opened) {
+			count_error("dump");
+			return opened.error();
+		}
+		diag_.emplace(std::move(*opened));
+	}
+	table_.begin(begun_ns, ifaces_);
+	const auto status =
+		diag_->visit(states_connected, [&](const Flow &f) { table_.add(f); }, storages_);
+
+	if (!status) {
+		// The rest of its answer may still be in the socket, and a variant's map be gone.
+		diag_.reset();
+		storages_ns_ = 0;
+		count_error("dump");
+		return status.error();
+	}
+	for (const auto &[what, wrong] : {std::pair("interrupted", status->interrupted),
+					  {"bad_records", status->bad_records > 0},
+					  {"malformed", status->malformed > 0}})
+		if (wrong)
+			count_error(what);
+	s->flows = table_.end();
+	look_at_module(*s);
+	s->time_s = static_cast<double>(clock_ns(CLOCK_REALTIME)) / 1e9;
+	const auto source = read_telemetry();
+
+	s->summary = summarize(*s->flows, source.get(), s->verdicts);
+	counters_.add(s->summary, config_.history_s * ns_per_s);
+	s->counters = counters_.all();
+	s->retrans_pkts = counters_.retrans_pkts();
+	s->number = ++number_;
+	s->prefixes = table_options(config_).prefixes;
+	look_at_clocks(*s);
+	look_at_process(*s);
+
+	const double took_s = static_cast<double>(clock_ns(CLOCK_MONOTONIC) - begun_ns) / 1e9;
+	const auto edge = std::lower_bound(collect_edges_s.begin(), collect_edges_s.end(), took_s);
+
+	stats_.seconds[static_cast<std::size_t>(edge - collect_edges_s.begin())]++;
+	stats_.seconds_sum += took_s;
+	s->collect = stats_;
+	cpu_s_ = static_cast<double>(clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_begun_ns) / 1e9;
+	return std::shared_ptr<const Snapshot>(std::move(s));
+}
+
+} // namespace swift

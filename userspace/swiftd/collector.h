@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT
+// One look at the host at a time: flows, module, clocks, into a Snapshot. What is missing (the
+// module, an interface, a clock) is a state that the snapshot tells; an Error is when the
+// kernel would not list its sockets. Only its own thread may use it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bpf_host.h"
+#include "diag.h"
+#include "flow_table.h"
+#include "iface_map.h"
+#include "options.h"
+#include "store.h"
+#include "system.h"
+
+namespace swift {
+
+// "name value" per line, as /proc/net/tcp_swift has it; other lines are passed over.
+[[nodiscard]] std::map<std::string, std::int64_t> parse_counters(std::string_view text);
+[[nodiscard]] FlowTableOptions table_options(const Config::Collect &config);
+[[nodiscard]] ClockRow clock_row(const NicClock &clock, std::string dev, std::int64_t now_ns);
+
+// Adds what an interval saw to what was before, groups that have long been gone left out.
+class Counters {
+public:
+	void add(const Summary &summary, std::int64_t keep_ns);
+	[[nodiscard]] std::vector<GroupCounters> all() const;
+	[[nodiscard]] std::uint64_t retrans_pkts() const { return retrans_pkts_; }
+
+private:
+	std::map<FlowGroup, GroupCounters> groups_;
+	std::uint64_t retrans_pkts_ = 0;
+};
+
+class Collector {
+public:
+	// @own_clocks: of the feeder that runs in here, if one does.
+	using OwnClocks = std::function<std::vector<ClockRow>()>;
+
+	static Result<Collector> open(const Config::Collect &config, OwnClocks own_clocks);
+
+	Result<std::shared_ptr<const Snapshot>> collect();
+	void reconfigure(const Config::Collect &config);
+
+	// The CPU time that the newest look took.
+	[[nodiscard]] double cpu_s() const { return cpu_s_; }
+
+private:
+	Collector(const Config::Collect &config, OwnClocks own_clocks, DiagClient diag, IfaceMap ifaces);
+	void count_error(const std::string &what) { stats_.errors[what]++; }
+	std::unique_ptr<HistogramSource> read_telemetry();
+	void look_at_module(Snapshot &s);
+	void look_at_clocks(Snapshot &s);
+	void look_at_process(Snapshot &s);
+
+	Config::Collect config_;
+	OwnClocks own_clocks_;
+	std::unique_ptr<System> system_;
+	std::unique_ptr<BpfHost> bpf_;
+	std::optional<TelemetryReading> telemetry_; // the newest
+	std::optional<DiagClient> diag_;
+	IfaceMap ifaces_;
+	FlowTable table_;
+	std::vector<Fd> storages_; // of BPF variants
+	std::int64_t storages_ns_ = 0; // when they were looked for
+	Counters counters_;
+	CollectStats stats_;
+	std::uint64_t number_ = 0;
+	double cpu_s_ = 0;
+};
+
+} // namespace swift

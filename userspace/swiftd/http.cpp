@@ -1,0 +1,523 @@
+// SPDX-License-Identifier: MIT
+#include "http.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <microhttpd.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <list>
+#include <mutex>
+#include <set>
+
+#include "assets.h"
+#include "fd.h"
+#include "system.h"
+#include "text.h"
+
+namespace swift {
+
+namespace {
+
+constexpr std::int64_t ns_per_s = 1'000'000'000;
+constexpr std::size_t connection_bytes = 24 * 1024; // of a request's line and headers, and of answers' headers
+constexpr std::size_t stream_block_bytes = 32 * 1024;
+constexpr int stream_send_bytes = 128 * 1024; // more in flight and a slow reader would see old news
+constexpr std::int64_t answer_factor = 3; // a slow reader gets so many times http.timeout_s
+constexpr int backlog = 128;
+constexpr std::size_t longest_token = 4096;
+
+double seconds_now(clockid_t clock)
+{
+	timespec t{};
+
+	clock_gettime(clock, &t);
+	return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) / 1e9;
+}
+
+std::int64_t ns_now()
+{
+	timespec t{};
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * ns_per_s + t.tv_nsec;
+}
+
+Result<std::string> read_secret(const std::string &what, const std::string &path)
+{
+	auto text = real_system()->read_file(path);
+
+	if (!text)
+		return Error{what + ": " + text.error().text()};
+	return text;
+}
+
+// Its time tells nothing of where they differ.
+bool same_secret(std::string_view a, std::string_view b)
+{
+	unsigned differ = a.size() != b.size();
+
+	for (std::size_t i = 0; i < a.size(); i++)
+		differ |= static_cast<unsigned char>(a[i]) ^
+			  static_cast<unsigned char>(b[b.empty() ? 0 : i % b.size()]);
+	return differ == 0;
+}
+
+// A name in "Host:" that is no address in numbers may be anybody's, who has it point here.
+bool is_own_name(std::string_view host)
+{
+	std::string_view name = host;
+
+	if (name.starts_with('['))
+		name = name.substr(1, name.find(']') - 1);
+	else
+		name = name.substr(0, name.find(':'));
+	return name == "localhost" || Address::parse(name);
+}
+
+struct Listener {
+	Fd fd;
+	std::string text;
+};
+
+Result<Listener> open_listener(const ListenAddress &a)
+{
+	Listener l{Fd(socket(a.v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)), {}};
+	const auto name = [&](std::uint16_t port) {
+		return a.v6 ? fmt::format("[{}]:{}", a.host, port) : fmt::format("{}:{}", a.host, port);
+	};
+	const int on = 1;
+	sockaddr_in v4{};
+	sockaddr_in6 v6{};
+
+	v4.sin_family = AF_INET;
+	v4.sin_port = htons(a.port);
+	v6.sin6_family = AF_INET6;
+	v6.sin6_port = htons(a.port);
+	inet_pton(AF_INET, a.host.c_str(), &v4.sin_addr);
+	inet_pton(AF_INET6, a.host.c_str(), &v6.sin6_addr);
+
+	auto *address = a.v6 ? reinterpret_cast<sockaddr *>(&v6) : reinterpret_cast<sockaddr *>(&v4);
+	socklen_t size = a.v6 ? sizeof(v6) : sizeof(v4);
+
+	if (!l.fd)
+		return errno_error("cannot serve on " + name(a.port), errno);
+	setsockopt(l.fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	if (a.v6)
+		setsockopt(l.fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
+	if (bind(l.fd.get(), address, size) < 0 || listen(l.fd.get(), backlog) < 0 ||
+	    getsockname(l.fd.get(), address, &size) < 0)
+		return errno_error("cannot serve on " + name(a.port), errno);
+	l.text = name(ntohs(a.v6 ? v6.sin6_port : v4.sin_port));
+	return l;
+}
+
+class Server;
+
+struct Connection {
+	enum class Phase { waiting, answering, streaming };
+
+	Server *server = nullptr;
+	int fd = -1;
+	Phase phase = Phase::waiting;
+	std::int64_t since_ns = 0;
+};
+
+struct RequestState {
+	std::string target;
+	bool begun = false;
+};
+
+struct Stream {
+	Server *server = nullptr;
+	MHD_Connection *connection = nullptr;
+	StreamQuery query;
+	std::uint64_t last = 0; // snapshot
+	std::string pending;
+	std::size_t sent = 0; // of it
+};
+
+class Server final : public HttpServer {
+public:
+	Server(const Config::Http &config, Store &store, const HostFacts &facts)
+		: config_(config), store_(store), facts_(facts)
+	{
+	}
+	~Server() override
+	{
+		stopping_ = true;
+		wake_streams();
+		for (MHD_Daemon *d : daemons_)
+			MHD_stop_daemon(d);
+	}
+
+	Result<void> start();
+
+	void wake_streams() override
+	{
+		const std::scoped_lock lock(mutex_);
+
+		for (Stream *s : sleeping_)
+			MHD_resume_connection(s->connection);
+		sleeping_.clear();
+	}
+
+	// Idle connections are libmicrohttpd's to end; these are alive, byte by byte.
+	void end_overdue() override
+	{
+		const std::scoped_lock lock(mutex_);
+		const std::int64_t now = ns_now();
+
+		for (const Connection &c : connections_) {
+			const std::int64_t most = config_.timeout_s * ns_per_s *
+						  (c.phase == Connection::Phase::answering ? answer_factor : 1);
+
+			if (c.phase != Connection::Phase::streaming && now - c.since_ns > most)
+				shutdown(c.fd, SHUT_RDWR);
+		}
+	}
+
+	std::vector<std::string> addresses() const override { return addresses_; }
+
+private:
+	// What libmicrohttpd calls.
+	static void on_connection(void *self, MHD_Connection *c, void **context,
+				  MHD_ConnectionNotificationCode code);
+	static void *on_target(void *self, const char *target, MHD_Connection *c);
+	static MHD_Result on_request(void *self, MHD_Connection *c, const char *url, const char *method,
+				     const char *version, const char *upload, std::size_t *upload_size,
+				     void **context);
+	static void on_completed(void *self, MHD_Connection *c, void **context,
+				 MHD_RequestTerminationCode code);
+	static ssize_t on_stream(void *stream, std::uint64_t position, char *to, std::size_t most);
+	static void on_stream_end(void *stream);
+
+	static Connection *connection_of(MHD_Connection *c)
+	{
+		const auto *info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+
+		return info ? static_cast<Connection *>(info->socket_context) : nullptr;
+	}
+	void set_phase(MHD_Connection *c, Connection::Phase phase)
+	{
+		const std::scoped_lock lock(mutex_);
+
+		if (Connection *k = connection_of(c)) {
+			k->phase = phase;
+			k->since_ns = ns_now();
+		}
+	}
+
+	[[nodiscard]] std::optional<Response> refusal(MHD_Connection *c, std::string_view target) const;
+	MHD_Result answer(MHD_Connection *c, const char *method, const std::string &target);
+	MHD_Result send(MHD_Connection *c, const Response &r);
+	MHD_Result open_stream(MHD_Connection *c, const StreamQuery &query);
+	MHD_Result queue(MHD_Connection *c, unsigned status, MHD_Response *response);
+
+	const Config::Http config_;
+	Store &store_;
+	const HostFacts &facts_;
+	std::string token_;
+	std::string certificate_;
+	std::string key_;
+	std::vector<MHD_Daemon *> daemons_;
+	std::vector<std::string> addresses_;
+	std::atomic<bool> stopping_ = false;
+
+	std::mutex mutex_;
+	std::list<Connection> connections_;
+	std::set<Stream *> sleeping_; // suspended until the next snapshot
+	std::size_t streams_ = 0;
+};
+
+Result<void> Server::start()
+{
+	const bool tls = !config_.tls_certificate.empty();
+
+	if (!config_.token_file.empty()) {
+		auto token = read_secret("http.token_file", config_.token_file);
+
+		if (!token)
+			return token.error();
+		token_ = trim(*token);
+		if (token_.size() < 16 || token_.size() > longest_token)
+			return Error{fmt::format("http.token_file: {} holds a token of {} bytes: allowed are 16 to {}",
+						 config_.token_file, token_.size(), longest_token)};
+	}
+	if (tls) {
+		auto certificate = read_secret("http.tls_certificate", config_.tls_certificate);
+		auto key = read_secret("http.tls_key", config_.tls_key);
+
+		if (!certificate || !key)
+			return certificate ? key.error() : certificate.error();
+		certificate_ = std::move(*certificate);
+		key_ = std::move(*key);
+	}
+	for (const std::string &text : config_.listen) {
+		auto address = parse_listen(text);
+
+		if (!address)
+			return address.error();
+		auto listener = open_listener(*address);
+
+		if (!listener)
+			return listener.error();
+
+		std::vector<MHD_OptionItem> items = {
+			{MHD_OPTION_LISTEN_SOCKET, listener->fd.get(), nullptr},
+			{MHD_OPTION_CONNECTION_LIMIT, static_cast<std::intptr_t>(config_.max_connections), nullptr},
+			{MHD_OPTION_PER_IP_CONNECTION_LIMIT, static_cast<std::intptr_t>(config_.per_ip), nullptr},
+			{MHD_OPTION_CONNECTION_TIMEOUT, static_cast<std::intptr_t>(config_.timeout_s), nullptr},
+			{MHD_OPTION_CONNECTION_MEMORY_LIMIT, static_cast<std::intptr_t>(connection_bytes), nullptr},
+			{MHD_OPTION_NOTIFY_CONNECTION, reinterpret_cast<std::intptr_t>(&on_connection), this},
+			{MHD_OPTION_NOTIFY_COMPLETED, reinterpret_cast<std::intptr_t>(&on_completed), this},
+			{MHD_OPTION_URI_LOG_CALLBACK, reinterpret_cast<std::intptr_t>(&on_target), this},
+		};
+
+		if (tls) {
+			items.push_back({MHD_OPTION_HTTPS_MEM_CERT, 0, certificate_.data()});
+			items.push_back({MHD_OPTION_HTTPS_MEM_KEY, 0, key_.data()});
+		}
+		items.push_back({MHD_OPTION_END, 0, nullptr});
+
+		MHD_Daemon *daemon = MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME |
+							      (tls ? unsigned{MHD_USE_TLS} : 0U),
+						      0, nullptr, nullptr, &on_request, this, MHD_OPTION_ARRAY,
+						      items.data(), MHD_OPTION_END);
+
+		if (!daemon)
+			return Error{"cannot serve on " + listener->text +
+				     (tls ? ": are certificate and key what they should be?" : "")};
+		listener->fd.release(); // libmicrohttpd closes it
+		addresses_.push_back(listener->text);
+		daemons_.push_back(daemon);
+	}
+	return {};
+}
+
+void Server::on_connection(void *self, MHD_Connection *c, void **context,
+			   MHD_ConnectionNotificationCode code)
+{
+	auto *server = static_cast<Server *>(self);
+	const std::scoped_lock lock(server->mutex_);
+
+	if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+		const auto *fd = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
+
+		server->connections_.push_back({server, fd ? fd->connect_fd : -1, Connection::Phase::waiting, ns_now()});
+		*context = &server->connections_.back();
+		server->store_.http.connections++;
+		return;
+	}
+	server->connections_.remove_if([&](const Connection &k) { return &k == *context; });
+	server->store_.http.connections--;
+}
+
+void *Server::on_target(void *, const char *target, MHD_Connection *)
+{
+	return new RequestState{target, false};
+}
+
+void Server::on_completed(void *self, MHD_Connection *c, void **context, MHD_RequestTerminationCode)
+{
+	delete static_cast<RequestState *>(*context);
+	*context = nullptr;
+	static_cast<Server *>(self)->set_phase(c, Connection::Phase::waiting);
+}
+
+MHD_Result Server::on_request(void *self, MHD_Connection *c, const char *, const char *method, const char *,
+			      const char *, std::size_t *upload_size, void **context)
+{
+	auto *server = static_cast<Server *>(self);
+	auto *state = static_cast<RequestState *>(*context);
+
+	if (!state)
+		return MHD_NO;
+	if (!state->begun) { // the headers are there, a body may follow
+		state->begun = true;
+		if (std::string_view(method) == "GET" || std::string_view(method) == "HEAD")
+			return MHD_YES;
+	} else if (*upload_size > 0) {
+		*upload_size = 0; // nobody wants it
+		return MHD_YES;
+	}
+	server->set_phase(c, Connection::Phase::answering);
+	try {
+		return server->answer(c, method, state->target);
+	} catch (const std::bad_alloc &) {
+		return MHD_NO; // this connection ends
+	}
+}
+
+std::optional<Response> Server::refusal(MHD_Connection *c, std::string_view target) const
+{
+	const auto header = [&](const char *name) {
+		const char *value = MHD_lookup_connection_value(c, MHD_HEADER_KIND, name);
+
+		return std::string_view(value ? value : "");
+	};
+
+	if (token_.empty()) {
+		if (!config_.allow_anonymous && !is_own_name(header("Host")))
+			return error_response(421, "the Host header is neither localhost nor an address");
+		return std::nullopt;
+	}
+	if (target.substr(0, target.find('?')) == "/healthz")
+		return std::nullopt;
+	constexpr std::string_view scheme = "Bearer ";
+	const std::string_view given = header("Authorization");
+
+	if (given.starts_with(scheme) && same_secret(given.substr(scheme.size()), token_))
+		return std::nullopt;
+	return error_response(401, "a token is needed: Authorization: Bearer TOKEN");
+}
+
+MHD_Result Server::answer(MHD_Connection *c, const char *method, const std::string &target)
+{
+	if (auto refused = refusal(c, target))
+		return send(c, *refused);
+	if (std::string_view(method) == "GET" &&
+	    std::string_view(target).substr(0, target.find('?')) == stream_path) {
+		auto query = parse_stream(target);
+
+		if (!query)
+			return send(c, error_response(400, query.error().text()));
+		return open_stream(c, *query);
+	}
+
+	const std::int64_t now = ns_now();
+	const Response r = respond({method, target},
+				   {store_, facts_, web_assets(), now, seconds_now(CLOCK_REALTIME)});
+
+	if (r.watch)
+		store_.watch(*r.watch, now);
+	return send(c, r);
+}
+
+MHD_Result Server::queue(MHD_Connection *c, unsigned status, MHD_Response *response)
+{
+	const std::string policy(web_content_security_policy);
+
+	MHD_add_response_header(response, "Content-Security-Policy", policy.c_str());
+	MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+	MHD_add_response_header(response, "Referrer-Policy", "no-referrer");
+	MHD_add_response_header(response, "Cache-Control", "no-store");
+	if (status == 401)
+		MHD_add_response_header(response, "WWW-Authenticate", "Bearer");
+	if (status == 405)
+		MHD_add_response_header(response, "Allow", "GET, HEAD");
+	const MHD_Result done = MHD_queue_response(c, status, response);
+
+	MHD_destroy_response(response);
+	store_.http.answered(status);
+	return done;
+}
+
+MHD_Result Server::send(MHD_Connection *c, const Response &r)
+{
+	MHD_Response *response = MHD_create_response_from_buffer(
+		r.body.size(), const_cast<char *>(r.body.data()), MHD_RESPMEM_MUST_COPY);
+
+	if (!response)
+		return MHD_NO;
+	MHD_add_response_header(response, "Content-Type", r.content_type.c_str());
+	return queue(c, r.status, response);
+}
+
+// --- Event streams -------------------------------------------------------------------------
+
+MHD_Result Server::open_stream(MHD_Connection *c, const StreamQuery &query)
+{
+	auto stream = std::make_unique<Stream>(Stream{this, c, query, 0, {}, 0});
+	{
+		const std::unique_lock lock(mutex_);
+
+		// The other half of all connections is for those who come and go.
+		if (streams_ * 2 >= static_cast<std::size_t>(config_.max_connections))
+			stream.reset();
+		else
+			streams_++;
+	}
+	if (!stream)
+		return send(c, error_response(503, "too many event streams are open"));
+
+	if (const auto *fd = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD))
+		setsockopt(fd->connect_fd, SOL_SOCKET, SO_SNDBUF, &stream_send_bytes, sizeof(stream_send_bytes));
+	MHD_Response *response = MHD_create_response_from_callback(
+		MHD_SIZE_UNKNOWN, stream_block_bytes, &on_stream, stream.get(), &on_stream_end);
+
+	if (!response)
+		return MHD_NO; // out of memory, as is all else then
+	stream.release(); // on_stream_end's
+	MHD_add_response_header(response, "Content-Type", "text/event-stream");
+	set_phase(c, Connection::Phase::streaming);
+	return queue(c, 200, response);
+}
+
+ssize_t Server::on_stream(void *context, std::uint64_t, char *to, std::size_t most)
+{
+	auto *stream = static_cast<Stream *>(context);
+	Server &server = *stream->server;
+
+	if (server.stopping_)
+		return MHD_CONTENT_READER_END_OF_STREAM;
+	std::shared_ptr<const Snapshot> news;
+
+	if (stream->sent == stream->pending.size()) {
+		const std::unique_lock lock(server.mutex_);
+		const auto newest = server.store_.newest();
+
+		// wake_streams() follows each snapshot, under the same lock: none is slept through.
+		if (!newest || newest->number == stream->last) {
+			MHD_suspend_connection(stream->connection);
+			server.sleeping_.insert(stream);
+			return 0;
+		}
+		if (stream->last != 0)
+			server.store_.http.sse_dropped += newest->number - stream->last - 1;
+		stream->last = newest->number;
+		news = newest;
+	}
+	if (news) {
+		stream->pending = stream_events(*news, stream->query, server.facts_);
+		stream->sent = 0;
+	}
+
+	const std::size_t n = std::min(most, stream->pending.size() - stream->sent);
+
+	std::memcpy(to, stream->pending.data() + stream->sent, n);
+	stream->sent += n;
+	return static_cast<ssize_t>(n);
+}
+
+void Server::on_stream_end(void *context)
+{
+	auto *stream = static_cast<Stream *>(context);
+	Server &server = *stream->server;
+	{
+		const std::scoped_lock lock(server.mutex_);
+
+		server.sleeping_.erase(stream);
+		server.streams_--;
+	}
+	delete stream;
+}
+
+} // namespace
+
+Result<std::unique_ptr<HttpServer>> start_http(const Config::Http &config, Store &store,
+					       const HostFacts &facts)
+{
+	auto server = std::make_unique<Server>(config, store, facts);
+
+	if (auto done = server->start(); !done)
+		return done.error();
+	return std::unique_ptr<HttpServer>(std::move(server));
+}
+
+} // namespace swift

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: MIT
+#include "metrics.h"
+
+#include <prometheus/metric_family.h>
+#include <prometheus/text_serializer.h>
+
+#include <limits>
+
+namespace swift {
+
+namespace {
+
+using Families = std::vector<prometheus::MetricFamily>;
+using Labels = std::vector<prometheus::ClientMetric::Label>;
+
+constexpr double ns_per_s = 1e9;
+
+prometheus::MetricFamily family(std::string name, std::string help, prometheus::MetricType type)
+{
+	prometheus::MetricFamily f;
+
+	f.name = std::move(name);
+	f.help = std::move(help);
+	f.type = type;
+	return f;
+}
+
+prometheus::MetricFamily gauge(std::string name, std::string help)
+{
+	return family(std::move(name), std::move(help), prometheus::MetricType::Gauge);
+}
+
+prometheus::MetricFamily counter(std::string name, std::string help)
+{
+	return family(std::move(name), std::move(help), prometheus::MetricType::Counter);
+}
+
+void add(prometheus::MetricFamily &f, Labels labels, double value)
+{
+	prometheus::ClientMetric m;
+
+	m.label = std::move(labels);
+	if (f.type == prometheus::MetricType::Counter)
+		m.counter.value = value;
+	else
+		m.gauge.value = value;
+	f.metric.push_back(std::move(m));
+}
+
+template <typename Counts, typename Edge>
+void add_histogram(prometheus::MetricFamily &f, Labels labels, const Counts &counts, double sum, Edge edge)
+{
+	prometheus::ClientMetric m;
+	std::uint64_t so_far = 0;
+
+	m.label = std::move(labels);
+	for (std::size_t i = 0; i < counts.size(); i++) {
+		so_far += counts[i];
+		m.histogram.bucket.push_back(
+			{so_far, i + 1 < counts.size() ? edge(i) : std::numeric_limits<double>::infinity()});
+	}
+	m.histogram.sample_count = so_far;
+	m.histogram.sample_sum = sum;
+	f.metric.push_back(std::move(m));
+}
+
+Labels labels_of(const FlowGroup &g)
+{
+	return {{"cc", g.cc}, {"iface", g.iface}, {"dst_prefix", g.dst_prefix}};
+}
+
+Labels labels_of(const FlowGroup &g, const std::string &name, std::string_view value)
+{
+	Labels l = labels_of(g);
+
+	l.push_back({name, std::string(value)});
+	return l;
+}
+
+double delay_edge_s(std::size_t i)
+{
+	return static_cast<double>(std::uint64_t{1} << (first_delay_edge_bits + i)) / ns_per_s;
+}
+
+prometheus::MetricFamily delays(const Snapshot &s, std::string name, std::string help,
+				const std::vector<std::pair<Part, std::string_view>> &sides)
+{
+	auto f = family(std::move(name), std::move(help), prometheus::MetricType::Histogram);
+
+	for (const GroupCounters &c : s.counters)
+		for (const auto &[part, side] : sides) {
+			const auto p = static_cast<std::size_t>(part);
+
+			// What has never been measured is not zero: it is not there.
+			if (c.sum_ns[p] > 0)
+				add_histogram(f,
+					      side.empty() ? labels_of(c.labels) :
+							     labels_of(c.labels, "side", side),
+					      c.buckets[p], c.sum_ns[p] / ns_per_s, delay_edge_s);
+		}
+	return f;
+}
+
+void of_groups(Families &out, const Snapshot &s)
+{
+	auto flows = gauge("swift_flows", "Live flows");
+	auto measured = gauge("swift_measured_flows", "Live flows that swift measures");
+	auto windows = gauge("swift_window_packets", "Sum of the measured flows' windows");
+	auto rate = gauge("swift_rate_bytes_per_second", "Bytes acknowledged per second");
+	auto retrans = counter("swift_retransmitted_packets_total", "Packets sent again");
+	auto stamps = gauge("swift_flows_by_stamp", "Measured flows by where their delays' stamps come from");
+	auto limited = gauge("swift_flows_limited", "Measured flows by which window is the smaller one");
+
+	auto decreases = counter("swift_decreases_total", "Smaller windows, and packets lost, by their cause");
+
+	for (const GroupCounters &c : s.counters) {
+		add(retrans, labels_of(c.labels), static_cast<double>(c.retrans_pkts));
+		for (std::size_t i = 0; c.decreases && i < causes; i++)
+			add(decreases, labels_of(c.labels, "cause", cause_text(static_cast<Cause>(i))),
+			    static_cast<double>((*c.decreases)[i]));
+	}
+	for (const GroupSummary &g : s.summary.groups) {
+		add(flows, labels_of(g.labels), static_cast<double>(g.flows));
+		add(measured, labels_of(g.labels), static_cast<double>(g.measured));
+		add(rate, labels_of(g.labels), g.rate_Bps);
+		if (g.measured == 0)
+			continue;
+		add(windows, labels_of(g.labels, "window", "fabric"), g.fcwnd_pkts);
+		add(windows, labels_of(g.labels, "window", "endpoint"), g.ecwnd_pkts);
+		for (const Limit l : {Limit::fabric, Limit::host, Limit::both})
+			add(limited, labels_of(g.labels, "by", limit_text(l)),
+			    static_cast<double>(g.limited[static_cast<std::size_t>(l)]));
+		for (const auto &[stamp, source] :
+		     {std::pair(Stamp::none, "none"), {Stamp::software, "software"}, {Stamp::hardware, "hardware"}}) {
+			Labels local = labels_of(g.labels, "side", "local");
+			Labels echo = labels_of(g.labels, "side", "echo");
+
+			local.push_back({"source", source});
+			echo.push_back({"source", source});
+			add(stamps, std::move(local), static_cast<double>(g.stamps[static_cast<std::size_t>(stamp)]));
+			add(stamps, std::move(echo), static_cast<double>(g.echo[static_cast<std::size_t>(stamp)]));
+		}
+	}
+	for (auto *f : {&flows, &measured, &windows, &rate, &retrans, &decreases, &stamps, &limited})
+		out.push_back(std::move(*f));
+}
+
+void of_clocks(Families &out, const Snapshot &s)
+{
+	auto error = gauge("swift_clock_error_seconds", "Bound of the error of a NIC clock's conversion");
+	auto state = gauge("swift_clock_state", "What a NIC's clock feeder is at: 1 for that state");
+
+	for (const ClockRow &c : s.clocks) {
+		if (c.error_ns)
+			add(error, {{"iface", c.dev}}, *c.error_ns / ns_per_s);
+		add(state, {{"iface", c.dev}, {"state", c.state}}, 1);
+	}
+	out.push_back(std::move(error));
+	out.push_back(std::move(state));
+}
+
+void of_module(Families &out, const Snapshot &s)
+{
+	auto loaded = gauge("swift_module_loaded", "1: the kernel has the module tcp_swift");
+
+	add(loaded, {}, s.module_loaded);
+	out.push_back(std::move(loaded));
+	if (s.module_counters.empty())
+		return;
+	// The module's table is its own to extend: names become labels, not metrics.
+	auto counters = family("swift_module_events", "The module's own counters and gauges, /proc/net/tcp_swift",
+			       prometheus::MetricType::Untyped);
+
+	for (const auto &[name, value] : s.module_counters) {
+		prometheus::ClientMetric m;
+
+		m.label = {{"what", name}};
+		m.untyped.value = static_cast<double>(value);
+		counters.metric.push_back(std::move(m));
+	}
+	out.push_back(std::move(counters));
+}
+
+void of_service(Families &out, const Snapshot &s, const HttpStats &http)
+{
+	auto seconds = family("swiftd_collect_seconds", "Time that a look at the host's flows took",
+			      prometheus::MetricType::Histogram);
+	auto collections = counter("swiftd_collections_total", "Looks at the host's flows");
+	auto errors = counter("swiftd_collection_errors_total", "What went wrong in them");
+	auto requests = counter("swiftd_http_requests_total", "HTTP requests by their answer");
+	auto connections = gauge("swiftd_http_connections", "Open HTTP connections");
+	auto dropped = counter("swiftd_sse_dropped_total", "Events that readers were too slow for");
+	auto resident = gauge("process_resident_memory_bytes", "Resident memory size in bytes");
+	auto cpu = counter("process_cpu_seconds_total", "Total user and system CPU time spent in seconds");
+	auto sampled = gauge("swift_histograms_sampled",
+			     "1: delays are the flows' newest values, once per interval; 0: from every packet");
+	auto other = gauge("swift_flows_in_other", "Flows whose prefix had to be counted as other");
+
+	add_histogram(seconds, {}, s.collect.seconds, s.collect.seconds_sum,
+		      [](std::size_t i) { return collect_edges_s[i]; });
+	add(collections, {}, static_cast<double>(s.collect.collections));
+	for (const auto &[what, n] : s.collect.errors)
+		add(errors, {{"what", what}}, static_cast<double>(n));
+	for (const auto &[code, n] : http.requests())
+		add(requests, {{"code", std::to_string(code)}}, static_cast<double>(n));
+	add(connections, {}, static_cast<double>(http.connections.load()));
+	add(dropped, {}, static_cast<double>(http.sse_dropped.load()));
+	add(resident, {}, static_cast<double>(s.resident_bytes));
+	add(cpu, {}, s.cpu_seconds);
+	add(sampled, {}, s.summary.sampled);
+	add(other, {}, static_cast<double>(s.summary.totals.dropped_prefixes));
+	for (auto *f : {&seconds, &collections, &errors, &requests, &connections, &dropped, &resident, &cpu,
+			&sampled, &other})
+		out.push_back(std::move(*f));
+}
+
+} // namespace
+
+std::string metrics_text(const Snapshot &s, const HttpStats &http)
+{
+	Families all;
+
+	all.push_back(delays(s, "swift_rtt_seconds", "Round-trip times", {{Part::rtt, ""}}));
+	all.push_back(delays(s, "swift_fabric_delay_seconds", "The fabric's part of the round-trip time",
+			     {{Part::fabric, ""}}));
+	all.push_back(delays(s, "swift_host_delay_seconds", "The hosts' part of the round-trip time",
+			     {{Part::host, "both"}, {Part::remote_host, "remote"}, {Part::local_host, "local"},
+			      {Part::tx_host, "tx"}}));
+	all.push_back(delays(s, "swift_target_seconds", "Targets of the fabric delay", {{Part::target, ""}}));
+	of_groups(all, s);
+	of_clocks(all, s);
+	of_module(all, s);
+	of_service(all, s, http);
+	std::erase_if(all, [](const auto &f) { return f.metric.empty(); });
+	return prometheus::TextSerializer().Serialize(all);
+}
+
+} // namespace swift

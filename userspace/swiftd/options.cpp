@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: MIT
+#include "options.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "flow.h"
+#include "text.h"
+
+namespace swift {
+
+namespace {
+
+constexpr double no_limit = std::numeric_limits<double>::infinity();
+constexpr std::size_t most_listens = 8;
+constexpr std::size_t most_items = 256; // of a list
+
+#define FIELD(table, field)                                                                     \
+	[](const Config &c) -> OptionValue { return c.table.field; },                           \
+		[](Config &c, OptionValue v) {                                                  \
+			c.table.field = std::get<decltype(c.table.field)>(std::move(v));        \
+		}
+
+const std::vector<Option> &table()
+{
+	static const std::vector<Option> all = {
+		{"collect.interval_s", FIELD(collect, interval_s), 0.1, 60, {}, "s", true,
+		 "time between two looks at the host's flows"},
+		{"collect.max_cpu_percent", FIELD(collect, max_cpu_percent), 1, 100, {}, "% of a core", true,
+		 "when a look takes more CPU time than this part of the interval, the next one comes later"},
+		{"collect.ccs", FIELD(collect, ccs), -no_limit, no_limit, {}, "", true,
+		 "congestion controls whose flows are collected; \"*\": all"},
+		{"collect.prefixes", FIELD(collect, prefixes), -no_limit, no_limit, {}, "", true,
+		 "destination prefixes to count flows by, the longest that fits; others by /24 and /64"},
+		{"collect.max_prefixes", FIELD(collect, max_prefixes), 1, 4096, {}, "", true,
+		 "most destination prefixes at a time; flows to more are counted as \"other\""},
+		{"collect.history_s", FIELD(collect, history_s), 10, 3600, {}, "s", true,
+		 "how far back the API's histories go, 300 points at most"},
+		{"http.listen", FIELD(http, listen), -no_limit, no_limit, {}, "", false,
+		 "addresses and ports to serve on; [::1]:9464 for IPv6; port 0: any free one"},
+		{"http.max_connections", FIELD(http, max_connections), 4, 10000, {}, "", false,
+		 "most connections at a time, to each address"},
+		{"http.per_ip", FIELD(http, per_ip), 1, 10000, {}, "", false,
+		 "most connections at a time from one address"},
+		{"http.timeout_s", FIELD(http, timeout_s), 1, 300, {}, "s", false,
+		 "how long a client may take for a request, and how long it may be idle"},
+		{"http.tls_certificate", FIELD(http, tls_certificate), 0, 0, {}, "", false,
+		 "file with the certificate chain (PEM): serve HTTPS; needs tls_key"},
+		{"http.tls_key", FIELD(http, tls_key), 0, 0, {}, "", false,
+		 "file with the certificate's private key (PEM)"},
+		{"http.token_file", FIELD(http, token_file), 0, 0, {}, "", false,
+		 "file with a token that clients have to show: Authorization: Bearer TOKEN"},
+		{"http.allow_anonymous", FIELD(http, allow_anonymous), 0, 0, {}, "", false,
+		 "serve other hosts without a token"},
+		{"clocks.devices", FIELD(clocks, devices), -no_limit, no_limit, {}, "", false,
+		 "NICs whose clocks to feed to the module, as `swiftctl clock run` does; none: leave NICs alone"},
+		{"clocks.interval_ms", FIELD(clocks, interval_ms), 10, 10000, {}, "ms", false,
+		 "time between two readings of a NIC's clock"},
+		{"log.level", FIELD(log, level), 0, 0, {"debug", "info", "warning", "error"}, "", true,
+		 "least severity that is logged"},
+		{"log.format", FIELD(log, format), 0, 0, {"auto", "journal", "text"}, "", false,
+		 "text with times on standard error, or the journal's format; auto: what standard error is"},
+	};
+
+	return all;
+}
+
+#undef FIELD
+
+bool is_number(const OptionValue &v)
+{
+	return std::holds_alternative<std::int64_t>(v) || std::holds_alternative<double>(v);
+}
+
+double number(const OptionValue &v)
+{
+	const auto *i = std::get_if<std::int64_t>(&v);
+
+	return i ? static_cast<double>(*i) : std::get<double>(v);
+}
+
+std::string toml_string(std::string_view s)
+{
+	// A JSON string is a TOML string, but for its \/ that dump() does not use.
+	return nlohmann::json(s).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+Error not_allowed(const Option &o, const OptionValue &v)
+{
+	return Error{fmt::format("{} = {}: allowed are {}", o.name, value_text(v), allowed_text(o))};
+}
+
+} // namespace
+
+bool Config::operator==(const Config &other) const
+{
+	return std::all_of(table().begin(), table().end(),
+			   [&](const Option &o) { return o.get(*this) == o.get(other); });
+}
+
+std::span<const Option> options()
+{
+	return table();
+}
+
+const Option *find_option(std::string_view name)
+{
+	for (const Option &o : table())
+		if (o.name == name)
+			return &o;
+	return nullptr;
+}
+
+std::string value_text(const OptionValue &v)
+{
+	struct Text {
+		std::string operator()(bool b) const { return b ? "true" : "false"; }
+		std::string operator()(std::int64_t i) const { return std::to_string(i); }
+		std::string operator()(double d) const
+		{
+			std::string s = fmt::format("{}", d);
+
+			return s.find_first_of(".en") == std::string::npos ? s + ".0" : s;
+		}
+		std::string operator()(const std::string &s) const { return toml_string(s); }
+		std::string operator()(const std::vector<std::string> &l) const
+		{
+			std::vector<std::string> parts;
+
+			for (const std::string &s : l)
+				parts.push_back(toml_string(s));
+			return fmt::format("[{}]", fmt::join(parts, ", "));
+		}
+	};
+
+	return std::visit(Text{}, v);
+}
+
+std::string allowed_text(const Option &o)
+{
+	const OptionValue v = o.get(Config{});
+
+	if (is_number(v))
+		return fmt::format("{}{} to {}", std::holds_alternative<std::int64_t>(v) ? "" : "decimals of ",
+				   o.min, o.max);
+	if (std::holds_alternative<bool>(v))
+		return "true and false";
+	if (std::holds_alternative<std::vector<std::string>>(v))
+		return fmt::format("lists of up to {} strings, without blanks at their ends", most_items);
+	return o.choices.empty() ? "strings" : fmt::format("{}", fmt::join(o.choices, ", "));
+}
+
+Result<void> set_option(Config &config, const Option &o, const OptionValue &value)
+{
+	const OptionValue like = o.get(Config{});
+	OptionValue v = value;
+
+	if (std::holds_alternative<double>(like) && std::holds_alternative<std::int64_t>(v))
+		v = static_cast<double>(std::get<std::int64_t>(v));
+	if (v.index() != like.index())
+		return not_allowed(o, v);
+	if (is_number(v) && !(number(v) >= o.min && number(v) <= o.max)) // nor NaN
+		return not_allowed(o, v);
+	if (const auto *s = std::get_if<std::string>(&v))
+		if (!o.choices.empty() &&
+		    std::find(o.choices.begin(), o.choices.end(), *s) == o.choices.end())
+			return not_allowed(o, v);
+	if (const auto *l = std::get_if<std::vector<std::string>>(&v))
+		if (l->size() > most_items || std::any_of(l->begin(), l->end(), [](const std::string &s) {
+			    return s.empty() || trim(s) != s;
+		    }))
+			return not_allowed(o, v);
+	o.put(config, std::move(v));
+	return {};
+}
+
+Result<void> set_option_text(Config &config, const Option &o, std::string_view text)
+{
+	const OptionValue like = o.get(Config{});
+	const Error wrong{fmt::format("{} = {}: allowed are {}", o.name,
+				      text.empty() ? "(empty)" : text, allowed_text(o))};
+
+	if (std::holds_alternative<bool>(like)) {
+		if (text != "true" && text != "false")
+			return wrong;
+		return set_option(config, o, text == "true");
+	}
+	if (std::holds_alternative<std::int64_t>(like)) {
+		const auto v = parse_int(o.name, text, static_cast<std::int64_t>(o.min),
+					 static_cast<std::int64_t>(o.max));
+
+		if (!v)
+			return wrong;
+		return set_option(config, o, *v);
+	}
+	if (std::holds_alternative<double>(like)) {
+		const auto v = parse_decimal(o.name, text, o.min, o.max);
+
+		if (!v)
+			return wrong;
+		return set_option(config, o, *v);
+	}
+	if (std::holds_alternative<std::string>(like))
+		return set_option(config, o, std::string(text));
+	return set_option(config, o,
+			  text.empty() ? std::vector<std::string>{} : split(text, ','));
+}
+
+Result<ListenAddress> parse_listen(std::string_view text)
+{
+	const auto colon = text.rfind(':');
+	const Error wrong{fmt::format("http.listen = {}: allowed are ADDRESS:PORT and [ADDRESS]:PORT, "
+				      "addresses in numbers",
+				      toml_string(text))};
+	ListenAddress l;
+
+	if (colon == std::string_view::npos)
+		return wrong;
+	std::string_view host = text.substr(0, colon);
+	const bool brackets = host.size() > 2 && host.front() == '[' && host.back() == ']';
+
+	if (brackets)
+		host = host.substr(1, host.size() - 2);
+	const auto address = Address::parse(host);
+	const auto port = parse_int("port", text.substr(colon + 1), 0, 65535);
+
+	if (!address || !port || brackets != (host.find(':') != std::string_view::npos))
+		return wrong;
+	l.host = host;
+	l.port = static_cast<std::uint16_t>(*port);
+	l.v6 = brackets;
+	l.loopback = address->v6 ? *address == *Address::parse("::1") : address->bytes[0] == 127;
+	return l;
+}
+
+Result<void> check_config(const Config &config)
+{
+	bool elsewhere = false;
+
+	if (config.http.listen.size() > most_listens)
+		return Error{fmt::format("http.listen has {} addresses: allowed are up to {}",
+					 config.http.listen.size(), most_listens)};
+	for (const std::string &text : config.http.listen) {
+		auto l = parse_listen(text);
+
+		if (!l)
+			return l.error();
+		elsewhere |= !l->loopback;
+	}
+	for (const std::string &text : config.collect.prefixes)
+		if (auto p = Prefix::parse(text); !p)
+			return Error{fmt::format("collect.prefixes = {}: allowed are prefixes such as "
+						 "10.0.0.0/8 and fd00::/16",
+						 toml_string(text))};
+	for (const std::string &text : config.collect.ccs)
+		if (text.size() > 15)
+			return Error{fmt::format("collect.ccs = {}: allowed are names of up to 15 letters",
+						 toml_string(text))};
+	for (const std::string &text : config.clocks.devices)
+		if (text.size() > 15 || text.find('/') != std::string::npos)
+			return Error{fmt::format("clocks.devices = {}: allowed are names of interfaces",
+						 toml_string(text))};
+	if (config.http.tls_certificate.empty() != config.http.tls_key.empty())
+		return Error{"http.tls_certificate and http.tls_key: allowed are both or neither"};
+	if (elsewhere && config.http.token_file.empty() && !config.http.allow_anonymous)
+		return Error{"http.listen is open to other hosts: set http.token_file, or "
+			     "http.allow_anonymous = true"};
+	return {};
+}
+
+std::string sample_toml()
+{
+	std::string out = "# swiftd's options, all at their defaults. What can be changed by a reload "
+			  "(SIGHUP) says so.\n";
+	std::string_view section;
+
+	for (const Option &o : table()) {
+		const auto dot = o.name.find('.');
+		const OptionValue v = o.get(Config{});
+
+		if (o.name.substr(0, dot) != section) {
+			section = o.name.substr(0, dot);
+			out += fmt::format("\n[{}]\n", section);
+		}
+		out += fmt::format("# {}.{}{}\n{} = {}\n", o.help,
+				   is_number(v) || !o.choices.empty() ?
+					   fmt::format(" Allowed: {}.", allowed_text(o)) :
+					   "",
+				   o.reloadable ? " Reloadable." : "", o.name.substr(dot + 1),
+				   value_text(v));
+	}
+	return out;
+}
+
+std::string options_markdown()
+{
+	std::string out = "| option | default | allowed | unit | reload | meaning |\n"
+			  "|---|---|---|---|---|---|\n";
+
+	for (const Option &o : table())
+		out += fmt::format("| `{}` | `{}` | {} | {} | {} | {} |\n", o.name,
+				   value_text(o.get(Config{})), allowed_text(o), o.unit,
+				   o.reloadable ? "yes" : "no", o.help);
+	return out;
+}
+
+nlohmann::json options_json(const Config &config)
+{
+	auto all = nlohmann::json::array();
+	const auto json = [](const OptionValue &v) {
+		return std::visit([](const auto &x) { return nlohmann::json(x); }, v);
+	};
+
+	for (const Option &o : table()) {
+		const OptionValue v = o.get(Config{});
+		nlohmann::json j = {{"name", o.name},	      {"value", json(o.get(config))},
+				    {"default", json(v)},     {"unit", o.unit},
+				    {"reloadable", o.reloadable}, {"help", o.help}};
+
+		if (is_number(v)) {
+			j["min"] = o.min;
+			j["max"] = o.max;
+		}
+		// Where the keys to this service lie is nobody's business.
+		if ((o.name == "http.token_file" || o.name == "http.tls_key") &&
+		    o.get(config) != v)
+			j["value"] = "set";
+		all.push_back(std::move(j));
+	}
+	return all;
+}
+
+} // namespace swift

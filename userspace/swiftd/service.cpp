@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: MIT
+#include "service.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/timerfd.h>
+#include <sys/utsname.h>
+#include <systemd/sd-daemon.h>
+#include <time.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "clocks.h"
+#include "collector.h"
+#include "http.h"
+#include "log.h"
+
+namespace swift {
+
+namespace {
+
+constexpr std::int64_t ns_per_s = 1'000'000'000;
+constexpr int exit_ok = 0;
+constexpr int exit_failed = 1;
+
+std::int64_t now_ns()
+{
+	timespec t{};
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * ns_per_s + t.tv_nsec;
+}
+
+HostFacts host_facts()
+{
+	utsname u{};
+
+	uname(&u);
+	return {u.nodename, u.release};
+}
+
+void log_feed_event(const FeedEvent &e)
+{
+	spdlog::log(e.trouble ? spdlog::level::warn : spdlog::level::info, "{}: {}", e.iface, e.text);
+}
+
+class Timer {
+public:
+	Timer() : fd_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)) {}
+
+	void at(std::int64_t ns) const
+	{
+		itimerspec when{};
+
+		when.it_value.tv_sec = ns / ns_per_s;
+		when.it_value.tv_nsec = ns % ns_per_s;
+		timerfd_settime(fd_.get(), TFD_TIMER_ABSTIME, &when, nullptr);
+	}
+	void clear() const
+	{
+		std::uint64_t count = 0;
+
+		while (read(fd_.get(), &count, sizeof(count)) < 0 && errno == EINTR)
+			continue;
+	}
+	[[nodiscard]] int fd() const { return fd_.get(); }
+
+private:
+	Fd fd_;
+};
+
+class Service {
+public:
+	Service(ServiceArguments arguments, const Config &config)
+		: arguments_(std::move(arguments)), config_(config), facts_(host_facts())
+	{
+	}
+	int run();
+
+private:
+	Result<void> start();
+	void collect();
+	void keep_house();
+	void reload();
+	bool take_signal(); // false: leave
+
+	ServiceArguments arguments_;
+	Config config_;
+	HostFacts facts_;
+	Store store_;
+	Fd epoll_;
+	Fd signals_;
+	Timer collect_timer_;
+	Timer house_timer_;
+	std::unique_ptr<ClockThread> clocks_;
+	std::optional<Collector> collector_;
+	std::unique_ptr<HttpServer> http_; // ends first: it reads what the others own
+	std::int64_t due_ns_ = 0;
+	bool ready_ = false;
+	std::string trouble_; // of the newest look, told once
+	bool told_slow_ = false;
+};
+
+Result<void> Service::start()
+{
+	sigset_t set;
+	rlimit files{};
+
+	// Before the first thread, so that none of them gets one.
+	sigemptyset(&set);
+	for (const int s : {SIGTERM, SIGINT, SIGHUP})
+		sigaddset(&set, s);
+	sigprocmask(SIG_BLOCK, &set, nullptr);
+	signal(SIGPIPE, SIG_IGN);
+	getrlimit(RLIMIT_NOFILE, &files);
+	files.rlim_cur = files.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &files);
+
+	signals_ = Fd(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+	epoll_ = Fd(epoll_create1(EPOLL_CLOEXEC));
+	if (!signals_ || !epoll_ || collect_timer_.fd() < 0 || house_timer_.fd() < 0)
+		return errno_error("cannot wait for signals and timers", errno);
+	for (const int fd : {signals_.get(), collect_timer_.fd(), house_timer_.fd()}) {
+		epoll_event e{};
+
+		e.events = EPOLLIN;
+		e.data.fd = fd;
+		if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &e) < 0)
+			return errno_error("cannot wait for signals and timers", errno);
+	}
+
+	store_.set_config(config_);
+	if (!config_.clocks.devices.empty()) {
+		auto clocks = ClockThread::start(config_.clocks, log_feed_event);
+
+		if (!clocks)
+			return Error{"clocks: " + clocks.error().text()};
+		clocks_ = std::move(*clocks);
+	}
+	Collector::OwnClocks own_clocks;
+
+	if (clocks_)
+		own_clocks = [this] { return clocks_->rows(); };
+	auto collector = Collector::open(config_.collect, std::move(own_clocks));
+
+	if (!collector)
+		return collector.error();
+	collector_.emplace(std::move(*collector));
+	if (!config_.http.listen.empty()) {
+		auto http = start_http(config_.http, store_, facts_);
+
+		if (!http)
+			return http.error();
+		http_ = std::move(*http);
+		for (const std::string &a : http_->addresses())
+			spdlog::info("serving http{}://{}", config_.http.tls_certificate.empty() ? "" : "s", a);
+	}
+	due_ns_ = now_ns();
+	collect_timer_.at(due_ns_);
+	house_timer_.at(due_ns_ + ns_per_s);
+	return {};
+}
+
+void Service::collect()
+{
+	const auto interval_ns = static_cast<std::int64_t>(config_.collect.interval_s * 1e9);
+	auto s = collector_->collect();
+
+	if (s) {
+		const Totals &t = (*s)->summary.totals;
+
+		sd_notifyf(0, "%sSTATUS=%zu flows, %zu of swift's", ready_ ? "" : "READY=1\n", t.flows, t.swift_flows);
+		if (!ready_)
+			spdlog::info("ready: {} flows, {} of swift's; the module is {}loaded", t.flows,
+				     t.swift_flows, (*s)->module_loaded ? "" : "not ");
+		ready_ = true;
+		if (!trouble_.empty())
+			spdlog::info("collection goes on");
+		trouble_.clear();
+		store_.put(std::move(*s));
+		if (http_)
+			http_->wake_streams();
+	} else if (s.error().text() != trouble_) {
+		trouble_ = s.error().text();
+		spdlog::error("collection: {}", trouble_);
+	}
+
+	const std::int64_t now = now_ns();
+	const auto rest_ns =
+		static_cast<std::int64_t>(collector_->cpu_s() * 1e9 * 100 / config_.collect.max_cpu_percent);
+	const bool slow = rest_ns > interval_ns;
+
+	if (slow && !told_slow_)
+		spdlog::warn("a look at the flows takes {:.0f} ms of CPU time, more than {:g} % of an interval "
+			     "(collect.max_cpu_percent): they come every {:.1f} s",
+			     collector_->cpu_s() * 1e3, config_.collect.max_cpu_percent,
+			     static_cast<double>(rest_ns) / 1e9);
+	told_slow_ |= slow;
+	// On the grid of intervals, but never two in a row to make up for a late one.
+	due_ns_ += std::max(interval_ns, rest_ns);
+	if (due_ns_ <= now)
+		due_ns_ = now + interval_ns;
+	collect_timer_.at(due_ns_);
+}
+
+void Service::keep_house()
+{
+	const auto newest = store_.newest();
+
+	if (http_)
+		http_->end_overdue();
+	if (newest && static_cast<double>(now_ns() - newest->summary.now_ns) / 1e9 <= store_.late_after_s())
+		sd_notify(0, "WATCHDOG=1");
+	house_timer_.at(now_ns() + ns_per_s);
+}
+
+void Service::reload()
+{
+	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%lld", static_cast<long long>(now_ns() / 1000));
+	auto wanted = load_config(arguments_.config_file, arguments_.overrides);
+	auto changes = wanted ? config_changes(config_, *wanted) : Result<std::vector<std::string>>(wanted.error());
+
+	if (!changes) {
+		spdlog::error("reload: {}; everything stays as it was", changes.error().text());
+	} else {
+		config_ = *wanted;
+		store_.set_config(config_);
+		set_log_level(config_.log);
+		collector_->reconfigure(config_.collect);
+		told_slow_ = false;
+		for (const std::string &text : *changes)
+			spdlog::info("reload: {}", text);
+		if (changes->empty())
+			spdlog::info("reload: nothing has changed");
+		due_ns_ = now_ns();
+		collect_timer_.at(due_ns_);
+	}
+	sd_notify(0, "READY=1");
+}
+
+bool Service::take_signal()
+{
+	signalfd_siginfo info{};
+
+	while (read(signals_.get(), &info, sizeof(info)) == sizeof(info)) {
+		if (info.ssi_signo != SIGHUP)
+			return false;
+		reload();
+	}
+	return true;
+}
+
+int Service::run()
+{
+	if (auto started = start(); !started) {
+		spdlog::error("{}", started.error().text());
+		return exit_failed;
+	}
+	for (;;) {
+		std::array<epoll_event, 3> events{};
+		const int n = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), -1);
+
+		if (n < 0 && errno != EINTR) {
+			spdlog::error("{}", errno_error("cannot wait for events", errno).text());
+			return exit_failed;
+		}
+		for (int i = 0; i < n; i++) {
+			const int fd = events[static_cast<std::size_t>(i)].data.fd;
+
+			if (fd == signals_.get() && !take_signal()) {
+				sd_notify(0, "STOPPING=1");
+				spdlog::info("leaving");
+				return exit_ok;
+			}
+			if (fd == collect_timer_.fd()) {
+				collect_timer_.clear();
+				collect();
+			} else if (fd == house_timer_.fd()) {
+				house_timer_.clear();
+				keep_house();
+			}
+		}
+	}
+}
+
+} // namespace
+
+int run_service(const ServiceArguments &arguments, const Config &config)
+{
+	start_log(config.log);
+	return Service(arguments, config).run();
+}
+
+int run_once(const Config &config)
+{
+	start_log(config.log);
+	auto collector = Collector::open(config.collect, {});
+
+	if (!collector) {
+		spdlog::error("{}", collector.error().text());
+		return exit_failed;
+	}
+	auto first = collector->collect();
+	const auto interval_ns = static_cast<std::int64_t>(config.collect.interval_s * 1e9);
+	const std::int64_t until = now_ns() + interval_ns;
+	const timespec when = {until / ns_per_s, until % ns_per_s};
+
+	while (first && clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &when, nullptr) == EINTR)
+		continue;
+	auto second = first ? collector->collect() : std::move(first);
+
+	if (!second) {
+		spdlog::error("{}", second.error().text());
+		return exit_failed;
+	}
+	const std::string text =
+		summary_json(**second, host_facts()).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+
+	return std::puts(text.c_str()) < 0 || std::fflush(stdout) != 0 ? exit_failed : exit_ok;
+}
+
+} // namespace swift

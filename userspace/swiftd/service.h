@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: MIT
+// The running service: starts its parts, and turns timers and signals into their calls.
+#pragma once
+
+#include <string>
+
+#include "config.h"
+#include "options.h"
+
+namespace swift {
+
+struct ServiceArguments {
+	std::string config_file; // empty: none
+	Overrides overrides;
+};
+
+// Until SIGTERM or SIGINT; the exit status.
+int run_service(const ServiceArguments &arguments, const Config &config);
+// Two looks at the host, an interval apart; the second's summary goes to standard output.
+int run_once(const Config &config);
+
+} // namespace swift

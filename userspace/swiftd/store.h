@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT
+// What swiftd knows: the newest snapshot, and short histories. The collector writes, the HTTP
+// threads read, and this is the only thing that they share; nobody waits for long.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "flow_table.h"
+#include "options.h"
+#include "summary.h"
+
+namespace swift {
+
+struct ClockRow {
+	std::string dev;
+	std::string state;
+	std::optional<std::int64_t> offset_ns; // host clock - NIC clock
+	std::optional<double> drift_ppb;
+	std::optional<std::uint32_t> error_ns;
+	std::optional<double> age_s;
+};
+
+// Since swiftd has known the group: what Prometheus calls counters.
+struct GroupCounters {
+	FlowGroup labels;
+	std::int64_t seen_ns = 0; // when it had flows
+	std::uint64_t retrans_pkts = 0;
+	std::optional<std::array<std::uint64_t, causes>> decreases;
+	std::array<DelayBuckets, parts> buckets{};
+	std::array<double, parts> sum_ns{};
+};
+
+struct CollectStats {
+	std::uint64_t collections = 0;
+	std::map<std::string, std::uint64_t> errors; // by what
+	std::array<std::uint64_t, 14> seconds{}; // buckets of collect_edges_s, and all above
+	double seconds_sum = 0;
+};
+inline constexpr std::array<double, 13> collect_edges_s = {0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05,
+							   0.1,	   0.2,	  0.5,	 1,	2,    5};
+
+// One look at the host, never changed after it was made.
+struct Snapshot {
+	std::uint64_t number = 0; // 1, 2, ...
+	double time_s = 0; // since 1970
+	Summary summary;
+	std::shared_ptr<const FlowSet> flows;
+	bool module_loaded = false;
+	std::string module_version;
+	std::map<std::string, std::int64_t> module_counters;
+	SummaryOptions verdicts;
+	std::vector<ClockRow> clocks;
+	std::vector<GroupCounters> counters;
+	std::uint64_t retrans_pkts = 0; // since the start
+	CollectStats collect;
+	double cpu_seconds = 0; // of the process
+	std::uint64_t resident_bytes = 0;
+	std::vector<Prefix> prefixes; // that were configured
+};
+
+struct HistoryPoint {
+	std::int64_t at_ns = 0; // CLOCK_MONOTONIC
+	std::optional<double> fabric_ns;
+	std::optional<double> host_ns;
+	std::optional<double> target_ns;
+	std::optional<double> fcwnd_pkts;
+	std::optional<double> ecwnd_pkts;
+	double rate_bps = 0;
+};
+using History = std::deque<HistoryPoint>;
+
+class HttpStats {
+public:
+	void answered(unsigned code);
+	[[nodiscard]] std::map<unsigned, std::uint64_t> requests() const;
+	std::atomic<std::int64_t> connections = 0;
+	std::atomic<std::uint64_t> sse_dropped = 0;
+
+private:
+	mutable std::mutex mutex_;
+	std::map<unsigned, std::uint64_t> requests_;
+};
+
+class Store {
+public:
+	static constexpr std::size_t most_points = 300;
+	static constexpr std::size_t most_group_histories = 256;
+	static constexpr std::size_t slowest_flows = 64;
+	static constexpr std::size_t most_watched = 1024;
+	static constexpr std::int64_t watch_ns = 60'000'000'000;
+
+	// The collector's.
+	void put(std::shared_ptr<const Snapshot> snapshot);
+	void set_config(const Config &config);
+
+	// Anybody's.
+	[[nodiscard]] std::shared_ptr<const Snapshot> newest() const;
+	[[nodiscard]] Config config() const;
+	[[nodiscard]] std::map<std::string, History> group_histories() const;
+	[[nodiscard]] History flow_history(std::uint64_t cookie) const;
+	[[nodiscard]] double history_step_s() const;
+	// From the next snapshot on, that flow has a history; for a minute.
+	void watch(std::uint64_t cookie, std::int64_t now_ns);
+	// 0 until collection has begun; then within how much time a snapshot has to come.
+	[[nodiscard]] double late_after_s() const;
+
+	HttpStats http;
+
+private:
+	[[nodiscard]] double step_s() const;
+	void add(History &history, const HistoryPoint &point) const;
+	void add_groups(const Summary &summary);
+	void add_flows(const FlowSet &set);
+
+	mutable std::mutex mutex_;
+	std::shared_ptr<const Snapshot> newest_;
+	Config config_;
+	std::map<std::string, History> groups_;
+	std::unordered_map<std::uint64_t, History> flows_;
+	std::unordered_map<std::uint64_t, std::int64_t> watched_; // until when
+};
+
+} // namespace swift
