@@ -206,6 +206,82 @@ TEST(Tuner, ALinkThatChangedIsFoundAgain)
 	EXPECT_LE(got.p99_us, 1.15 * best().p99_us) << target;
 }
 
+// A path that is longer than its target: nothing grows, every step compares as "no
+// difference". 25 us unloaded, then 60 us.
+TEST(Tuner, APathThatOutgrowsItsTargetIsRescued)
+{
+	for (const bool while_trying : { false, true }) {
+		World world;
+		TuneOptions options;
+		Tuner tuner(options, 100'000, 0);
+		std::uint32_t target = while_trying ? 100'000 : world.run(tuner, 100'000, 2000);
+		double scale = 1, rate = 0;
+		unsigned starved = 0;
+
+		for (unsigned i = 0; i < 3000; i++) {
+			if (i == 30)
+				scale = 6; // its knee is at 150 us now
+			const auto p = link_at(target / 1000.0 / scale);
+
+			rate = target < 12'000 * scale ? 0.01 : p.rate_gbps; // below its own length
+			starved += rate < 1;
+			world.note(tuner.observe({ 1, rate * 1e9, p.p99_us * 1000 * scale, 50, 1 }), target);
+		}
+		EXPECT_GE(rate, 0.97 * 48.84) << while_trying << " " << target;
+		EXPECT_LT(starved, 40U) << while_trying;
+	}
+}
+
+// Less of it for another reason: no target helps, and none stays.
+TEST(Tuner, ADemandThatHalvedIsNoReasonForALargerTarget)
+{
+	World world;
+	Tuner tuner({}, 100'000, 0);
+	std::uint32_t target = world.run(tuner, 100'000, 2000);
+	const std::uint32_t settled = target;
+
+	for (unsigned i = 0; i < 400; i++) {
+		const auto p = link_at(target / 1000.0);
+
+		world.note(tuner.observe({ 1, 0.4 * p.rate_gbps * 1e9, p.p99_us * 1000, 50, 1 }), target);
+	}
+	EXPECT_EQ(target, settled);
+	EXPECT_EQ(tuner.state(), TuneState::holding);
+}
+
+// What is tried does not stay when there is nothing left to judge it by.
+TEST(Tuner, AnAttemptEndsWithTheDemand)
+{
+	for (const double rate : { 30e9, 0.0 }) {
+		World world;
+		Tuner tuner({}, 50'000, 0);
+		std::uint32_t target = 50'000;
+
+		while (tuner.set_ns() == 50'000)
+			world.note(tuner.observe({ 1, 48e9, 60e3, 50, 1 }), target);
+		for (unsigned i = 0; i < 10; i++)
+			world.note(tuner.observe({ 1, rate, 20e3, 50, 0.1 }), target);
+		EXPECT_EQ(target, 50'000U) << rate;
+		EXPECT_EQ(world.rolled_back, 1U) << rate;
+	}
+}
+
+// A larger target that frees the flows: they are held back no more.
+TEST(Tuner, FreedFlowsAreAGain)
+{
+	World world;
+	Tuner tuner({}, 20'000, 80'000);
+	std::uint32_t target = 20'000;
+
+	for (unsigned i = 0; i < 12; i++) {
+		const bool free = target > 20'000;
+
+		world.note(tuner.observe({ 1, free ? 20e9 : 15e9, 60e3, 50, free ? 0.2 : 1 }), target);
+	}
+	EXPECT_EQ(world.accepted, 1U);
+	EXPECT_EQ(target, 25'000U);
+}
+
 // One bad observation is enough: at an eighth of the best target this link gives half.
 TEST(Tuner, AHardFallEndsAnAttemptAtOnce)
 {

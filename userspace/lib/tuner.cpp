@@ -13,6 +13,8 @@ namespace {
 
 // A fall like this needs no second look.
 constexpr double abort_below = 0.7;
+// How fast the usual throughput follows what is seen.
+constexpr double usual_weight = 0.1;
 // Turns with so different numbers of flows are not comparable.
 constexpr double max_flows_ratio = 1.5;
 
@@ -91,6 +93,8 @@ std::string_view tune_state_text(TuneState s)
 		return "trying";
 	case TuneState::holding:
 		return "holding";
+	case TuneState::rescuing:
+		return "rescuing";
 	}
 	return "?";
 }
@@ -108,6 +112,8 @@ std::string_view tune_event_text(TuneEvent::Kind k)
 		return "settled";
 	case TuneEvent::Kind::resumed:
 		return "resumed";
+	case TuneEvent::Kind::rescue:
+		return "rescue";
 	}
 	return "?";
 }
@@ -129,6 +135,9 @@ void Tuner::set(std::uint32_t ns, TuneStep &step)
 {
 	to_settle_ = options_.settle;
 	seen_.clear();
+	idle_ = 0;
+	idle_bps_ = 0;
+	low_ = 0;
 	if (ns == set_ns_)
 		return;
 	set_ns_ = ns;
@@ -273,44 +282,151 @@ Tuner::Judgement Tuner::judge(const TuneComparison &c) const
 	return c.gain >= limit ? Judgement::better : Judgement::worse;
 }
 
+void Tuner::new_walk(double ratio)
+{
+	ratio_ = ratio;
+	down_ = true;
+	turned_ = false;
+	moved_ = false;
+	state_ = TuneState::waiting;
+}
+
+// Much less than is usual with the kept value, and not because flows have gone.
+bool Tuner::fell(const TuneObservation &seen) const
+{
+	return usual_bps_ > 0 && seen.flows && comparable(seen.flows, usual_flows_) &&
+	       seen.rate_bps < abort_below * usual_bps_;
+}
+
+void Tuner::follow(const TuneObservation &seen)
+{
+	if (usual_bps_ > 0 && comparable(seen.flows, usual_flows_))
+		usual_bps_ += usual_weight * (seen.rate_bps - usual_bps_);
+	else
+		usual_bps_ = seen.rate_bps;
+	usual_flows_ = seen.flows;
+}
+
+// With a new value flows have no more demand, or none of them is held back by it: either it
+// is what frees them, or nobody can judge it, and it does not stay.
+void Tuner::idle_while_trying(const TuneObservation &seen, TuneStep &step)
+{
+	idle_++;
+	idle_bps_ += seen.rate_bps;
+	if (idle_ < options_.settle + options_.measure)
+		return;
+	if (!down_ && !old_.empty() && comparable(seen.flows, old_.back().flows) &&
+	    idle_bps_ / idle_ >= (1 + options_.tolerance) * old_.back().rate_bps) {
+		remaining_ = 1;
+		end_attempt(true, "the fabric window holds most flows back no more", step);
+		return;
+	}
+	step.events.push_back({ TuneEvent::Kind::rolled_back, candidate_ns_, kept_ns_,
+				"too few flows have anything to send: nothing to judge it by" });
+	state_ = TuneState::waiting;
+	set(kept_ns_, step);
+}
+
+void Tuner::begin_rescue(TuneStep &step)
+{
+	state_ = TuneState::rescuing;
+	rescued_ns_ = kept_ns_;
+	low_ = 0;
+	step.events.push_back({ TuneEvent::Kind::rescue, kept_ns_, bounded(2.0 * kept_ns_),
+				"throughput fell to less than " + percent(abort_below).substr(1) +
+				" of what it was, with as many flows: the path may be longer now" });
+	set(bounded(2.0 * kept_ns_), step);
+}
+
+void Tuner::rescue(const TuneObservation &seen, TuneStep &step)
+{
+	if (to_settle_) {
+		to_settle_--;
+		return;
+	}
+	if (!seen.flows || !comparable(seen.flows, usual_flows_) || !fell(seen)) {
+		kept_ns_ = set_ns_;
+		step.events.push_back({ TuneEvent::Kind::accepted, rescued_ns_, kept_ns_,
+					"throughput is back" });
+		remaining_ = 1;
+		new_walk(options_.step);
+		return;
+	}
+	if (++low_ < options_.measure)
+		return;
+	low_ = 0;
+	if (set_ns_ < options_.max_ns) {
+		set(bounded(2.0 * set_ns_), step);
+		return;
+	}
+	step.events.push_back({ TuneEvent::Kind::rolled_back, set_ns_, rescued_ns_,
+				"no target brings the throughput back: it is the demand" });
+	usual_bps_ = 0; // what it is now is usual
+	set(rescued_ns_, step);
+	state_ = TuneState::holding;
+	held_s_ = 0;
+}
+
 TuneStep Tuner::observe(const TuneObservation &seen)
 {
 	TuneStep step;
 
 	if (seen.length_s <= 0)
 		return step;
-	if (state_ == TuneState::holding) {
-		held_s_ += seen.length_s;
-		if (held_s_ < options_.hold_s)
-			return step;
-		/* The path may be another one by now: look around, in small steps. What was
-		   lost so far stays lost, or each hold would cost the tolerance once more. */
-		ratio_ = std::sqrt(options_.step);
-		down_ = true;
-		turned_ = false;
-		moved_ = false;
-		state_ = TuneState::waiting;
-		step.events.push_back({ TuneEvent::Kind::resumed, kept_ns_, kept_ns_,
-					"held for long enough" });
-	}
-	if (!seen.flows || seen.rate_bps <= 0 || seen.fabric_limited < options_.min_limited) {
-		seen_.clear(); // a turn is whole, or is begun again
-		return step;
-	}
-	if (state_ == TuneState::waiting) {
-		begin_attempt(step);
+	if (state_ == TuneState::rescuing) {
+		rescue(seen, step);
 		return step;
 	}
 
-	const bool is_new = trying_new();
+	const bool counts = seen.flows && seen.rate_bps > 0 &&
+			    seen.fabric_limited >= options_.min_limited;
+	const bool is_new = state_ == TuneState::trying && trying_new();
 
-	if (is_new && !old_.empty() && !to_settle_ && comparable(seen.flows, old_.back().flows) &&
+	// Before anything else: a value that starves flows makes them look idle.
+	if (is_new && !old_.empty() && !to_settle_ && seen.flows &&
+	    comparable(seen.flows, old_.back().flows) &&
 	    seen.rate_bps < abort_below * old_.back().rate_bps) {
 		end_attempt(false, "throughput fell to " +
 			    percent(seen.rate_bps / old_.back().rate_bps).substr(1) +
 			    " of what it was", step);
 		return step;
 	}
+	if (state_ != TuneState::trying && to_settle_) {
+		to_settle_--;
+	} else if (!is_new && !to_settle_) {
+		low_ = fell(seen) && seen.fabric_limited >= options_.min_limited ? low_ + 1 : 0;
+		if (low_ >= options_.settle + options_.measure && kept_ns_ < options_.max_ns) {
+			begin_rescue(step);
+			return step;
+		}
+		if (counts && !low_)
+			follow(seen);
+	}
+	if (state_ == TuneState::holding) {
+		held_s_ += seen.length_s;
+		if (held_s_ < options_.hold_s)
+			return step;
+		/* The path may be another one by now: look around, in small steps. What was
+		   lost so far stays lost, or each hold would cost the tolerance once more. */
+		new_walk(std::sqrt(options_.step));
+		step.events.push_back({ TuneEvent::Kind::resumed, kept_ns_, kept_ns_,
+					"held for long enough" });
+	}
+	if (!counts) {
+		seen_.clear(); // a turn is whole, or is begun again
+		if (is_new)
+			idle_while_trying(seen, step);
+		return step;
+	}
+	idle_ = 0;
+	idle_bps_ = 0;
+	if (state_ == TuneState::waiting) {
+		begin_attempt(step);
+		return step;
+	}
+	if (low_)
+		return step; // whatever it is, it is no time to compare
+
 	const auto turn = turn_done(seen);
 
 	if (!turn)
@@ -352,9 +468,8 @@ TuneStep Tuner::stop(const std::string &reason)
 {
 	TuneStep step;
 
-	if (state_ == TuneState::trying) {
-		step.events.push_back({ TuneEvent::Kind::rolled_back, candidate_ns_, kept_ns_,
-					reason });
+	if (state_ == TuneState::trying || state_ == TuneState::rescuing) {
+		step.events.push_back({ TuneEvent::Kind::rolled_back, set_ns_, kept_ns_, reason });
 		set(kept_ns_, step);
 	}
 	state_ = TuneState::waiting;

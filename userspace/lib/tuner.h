@@ -6,6 +6,10 @@
 //
 //	old new new old old new ...
 //
+// A path that became longer than its target starves: no window grows, and every step compares
+// as "no difference". So throughput that falls away while the target stays is answered by
+// doubling the target, until it is back or nothing helps.
+//
 // Pure: fed with observations, it says what to set and why. It reads no clock, touches no
 // host. What a path's length says of its target is path_model.h's.
 #pragma once
@@ -48,7 +52,7 @@ struct TuneOptions {
 	[[nodiscard]] Result<void> check() const;
 };
 
-enum class TuneState : std::uint8_t { waiting, trying, holding };
+enum class TuneState : std::uint8_t { waiting, trying, holding, rescuing };
 [[nodiscard]] std::string_view tune_state_text(TuneState s);
 
 // How the new value did beside the old one.
@@ -62,7 +66,7 @@ struct TuneComparison {
 
 // Something worth a line in the log.
 struct TuneEvent {
-	enum class Kind : std::uint8_t { attempt, accepted, rolled_back, settled, resumed };
+	enum class Kind : std::uint8_t { attempt, accepted, rolled_back, settled, resumed, rescue };
 
 	Kind kind = Kind::attempt;
 	std::uint32_t from_ns = 0;
@@ -111,6 +115,12 @@ private:
 	void end_attempt(bool accept, const std::string &reason, TuneStep &step);
 	void next_direction();
 	void hold(TuneStep &step);
+	[[nodiscard]] bool fell(const TuneObservation &seen) const;
+	void follow(const TuneObservation &seen);
+	void idle_while_trying(const TuneObservation &seen, TuneStep &step);
+	void begin_rescue(TuneStep &step);
+	void rescue(const TuneObservation &seen, TuneStep &step);
+	void new_walk(double ratio);
 	void set(std::uint32_t ns, TuneStep &step);
 
 	TuneOptions options_;
@@ -131,6 +141,15 @@ private:
 	std::vector<Turn> new_;
 	std::vector<TuneObservation> seen_; // of this turn
 	unsigned to_settle_ = 0;
+	unsigned idle_ = 0; // observations in a row that do not count, with a new value set
+	double idle_bps_ = 0; // their sum
+
+	// What the kept value brings, of late; and since when it does not.
+	double usual_bps_ = 0;
+	unsigned usual_flows_ = 0;
+	unsigned low_ = 0; // observations in a row
+
+	std::uint32_t rescued_ns_ = 0; // what was kept before
 	double held_s_ = 0;
 };
 
