@@ -116,6 +116,23 @@ TEST(FlowTable, ACounterThatFellIsNoRate)
 	EXPECT_EQ(then->rows[0].retrans_new, 0U);
 }
 
+// A flow's first losses, of its SYN say, happened since the dump before; at the first dump,
+// and after other flows were asked for, nobody knows when.
+TEST(FlowTable, FirstLossesOfANewFlowCount)
+{
+	FlowTable table({});
+	Flow a = flow(1), b = flow(2), c = flow(3);
+
+	a.tcp->retrans_total = b.tcp->retrans_total = c.tcp->retrans_total = 7;
+	EXPECT_EQ(dump(table, second, {a})->rows[0].retrans_new, 0U);
+	auto then = dump(table, 2 * second, {a, b});
+
+	EXPECT_EQ(then->rows[0].retrans_new, 0U);
+	EXPECT_EQ(then->rows[1].retrans_new, 7U);
+	table.reconfigure({});
+	EXPECT_EQ(dump(table, 3 * second, {a, b, c})->rows[2].retrans_new, 0U);
+}
+
 TEST(FlowTable, AFlowThatIsShownTwiceCountsOnce)
 {
 	FlowTable table({});

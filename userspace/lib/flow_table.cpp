@@ -305,7 +305,7 @@ void FlowTable::add(const Flow &flow)
 	if (before)
 		count(row, *before, now_->interval_s);
 	else
-		now_->joined++;
+		join(row);
 
 	// In "other" it may find a better place now.
 	if (before && !regroup_ && before->cc == row.cc && groups_[before->group].prefix != 0) {
@@ -319,6 +319,15 @@ void FlowTable::add(const Flow &flow)
 	now_->dropped_prefixes += groups_[row.group].prefix == 0;
 	now_->rows.push_back(row);
 	slot = static_cast<std::uint32_t>(now_->rows.size());
+}
+
+// New since the dump before, so that all it has lost it has lost since then. At first, and
+// when it is other flows that are looked at, nobody knows.
+void FlowTable::join(FlowRow &row)
+{
+	now_->joined++;
+	if (before_ && !regroup_ && row.counted)
+		row.retrans_new = row.retrans_total;
 }
 
 std::shared_ptr<const FlowSet> FlowTable::end()

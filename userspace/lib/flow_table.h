@@ -125,6 +125,7 @@ private:
 	};
 
 	[[nodiscard]] bool wanted(const std::string &cc);
+	void join(FlowRow &row);
 	std::uint8_t cc_of(const std::string &cc);
 	std::uint16_t iface_of(const Address &local);
 	std::uint32_t prefix_id(const Address &remote);

@@ -260,7 +260,7 @@ std::string report_markdown(const std::vector<Report> &reports)
 			for (const auto &row : view.rows)
 				text += cells(row);
 			if (!section.spread.empty())
-				text += "\nIn brackets: " + section.spread + ".\n";
+				text += std::string("\n") + "In brackets: " + section.spread + ".\n";
 			for (const std::string &note : section.notes)
 				text += "\n" + escaped(note, true) + "\n";
 		}

@@ -16,6 +16,7 @@ StopSignals::StopSignals()
 	sigemptyset(&set_);
 	sigaddset(&set_, SIGINT);
 	sigaddset(&set_, SIGTERM);
+	sigaddset(&set_, SIGHUP); // the terminal went
 	sigprocmask(SIG_BLOCK, &set_, &before_);
 }
 
@@ -24,6 +25,7 @@ StopSignals::~StopSignals()
 	// Ignoring also drops what is pending.
 	signal(SIGINT, SIG_IGN);
 	signal(SIGTERM, SIG_IGN);
+	signal(SIGHUP, SIG_IGN);
 	sigprocmask(SIG_SETMASK, &before_, nullptr);
 }
 

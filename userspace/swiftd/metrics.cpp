@@ -111,13 +111,20 @@ void of_groups(Families &out, const Snapshot &s)
 	auto stamps = gauge("swift_flows_by_stamp", "Measured flows by where their delays' stamps come from");
 	auto limited = gauge("swift_flows_limited", "Measured flows by which window is the smaller one");
 
-	auto decreases = counter("swift_decreases_total", "Smaller windows, and packets lost, by their cause");
+	auto decreases = counter("swift_decreases_total", "Decisions that made a window smaller, by their cause");
+	auto lost = counter("swift_lost_packets_total", "Packets that TCP took for lost");
 
 	for (const GroupCounters &c : s.counters) {
 		add(retrans, labels_of(c.labels), static_cast<double>(c.retrans_pkts));
-		for (std::size_t i = 0; c.decreases && i < causes; i++)
-			add(decreases, labels_of(c.labels, "cause", cause_text(static_cast<Cause>(i))),
-			    static_cast<double>((*c.decreases)[i]));
+		for (std::size_t i = 0; c.decreases && i < causes; i++) {
+			const auto cause = static_cast<Cause>(i);
+			const auto n = static_cast<double>((*c.decreases)[i]);
+
+			if (cause == Cause::loss)
+				add(lost, labels_of(c.labels), n);
+			else
+				add(decreases, labels_of(c.labels, "cause", cause_text(cause)), n);
+		}
 	}
 	for (const GroupSummary &g : s.summary.groups) {
 		add(flows, labels_of(g.labels), static_cast<double>(g.flows));
