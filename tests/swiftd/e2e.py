@@ -203,6 +203,11 @@ def test_a_token_opens_the_door(program):
             assert service.get("/api/v1/summary", headers="Authorization: Bearer 0123456789abcdef0124\r\n")[0] == 401
             assert service.get("/api/v1/summary", headers="Authorization: Bearer \r\n")[0] == 401
             assert service.get("/api/v1/summary", headers="Authorization: Bearer 0123456789abcdef0123\r\n")[0] == 200
+            assert service.get("/metrics")[0] == 401
+            assert service.get("/metrics?a=b")[0] == 401
+            # The pages ask for it themselves.
+            assert service.get("/")[0] == 200
+            assert service.get("/healthz")[0] == 200
             assert token.name not in service.get("/api/v1/config", headers="Authorization: Bearer 0123456789abcdef0123\r\n")[1]
 
 
