@@ -6,12 +6,14 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 KERNELS ?= 6.1 6.12
 MINUTES ?= 20
+SETUP ?= scripts/setup
+PREFIX ?= /usr/local
 BPF := $(patsubst bpf/%.bpf.c,out/bpf/%.bpf.o,$(wildcard bpf/*.bpf.c))
 BPF_TESTS := $(addprefix out/build/bpf/,loader flows.bpf.o equality law_step.bpf.o law_step_wrong.bpf.o)
 BPF_CC = clang -O2 -g -target bpf -mcpu=v3 -Wall -Wextra -Wno-unused-parameter -Werror \
 	-I/usr/include/$(shell gcc -print-multiarch) -Ikmod -Ibpf
 
-.PHONY: help all kmod tools web bpf demo check lab lab-kernel stress bench lint clean setup-build setup-guests setup-report setup-bench setup-lint setup-web setup-browser
+.PHONY: help all kmod tools test-builds web bpf demo check lab lab-kernel stress bench lint install uninstall packages packages-check clean setup-build setup-guests setup-report setup-bench setup-lint setup-packages setup-web setup-browser
 
 help: ## show this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -37,8 +39,11 @@ bpf: $(BPF) ## the eBPF variants: bpf_swift, bpf_swift_v0, bpf_timely, bpf_gcn
 demo: setup-guests setup-report kmod-6.12 tools out/build/wire.bpf.o ## Swift beside cubic, dctcp and bbr on a congested link, in a guest
 	@scripts/demo
 
-check: setup-guests setup-browser lab-kernel kmod tools bpf $(BPF_TESTS) out/build/wire.bpf.o out/build/tunables.txt ## all tests; the last line counts them
+check: setup-guests setup-browser setup-packages lab-kernel kmod test-builds bpf $(BPF_TESTS) out/build/wire.bpf.o out/build/tunables.txt ## all tests; the last line counts them
 	@tests/check --jobs 2
+
+test-builds: setup-build setup-web
+	@for kind in plain asan tsan; do echo "building user space and its tests ($$kind)"; tests/build $$kind || exit; done
 
 lab: lab-kernel setup-report tools ## the papers' experiments, whole (hours; resumable); scripts/lab runs one
 	@scripts/lab run all --jobs 2 --json out/lab/all.json --html out/lab/all.html
@@ -56,6 +61,18 @@ bench: setup-guests setup-bench kmod-6.12 bpf $(addprefix out/build/bpf/,loader 
 
 lint: setup-lint ## checkpatch, sparse, shellcheck, codespell
 	@scripts/lint
+
+install: tools bpf ## to PREFIX (/usr/local) below DESTDIR; the module: Documentation/install.md
+	@scripts/packaging/install '$(PREFIX)' '$(DESTDIR)'
+
+uninstall: ## remove what install has installed there
+	@scripts/packaging/install --remove '$(PREFIX)' '$(DESTDIR)'
+
+packages: setup-packages ## Debian packages in out/packages: tcp-swift-dkms, swift-tools
+	@scripts/packages
+
+packages-check: setup-guests setup-packages tools bpf ## install, upgrade and remove them in a Debian 12, and in a guest
+	@tests/packages/run debs chroot guest
 
 clean: ## remove out/
 	rm -rf out
@@ -102,7 +119,7 @@ out/build/tunables.txt: tests/vm/tunables.c kmod/core/swift_params.h | setup-bui
 
 setup-build:
 	@mkdir -p out
-	@scripts/setup build kernel
+	@$(SETUP) build kernel
 
 setup-web:
 	@scripts/setup web
@@ -118,6 +135,10 @@ setup-report:
 
 setup-bench:
 	@scripts/setup bench
+
+setup-packages:
+	@mkdir -p out
+	@$(SETUP) build web packages
 
 setup-lint:
 	@scripts/setup build kernel lint

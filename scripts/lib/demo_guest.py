@@ -11,7 +11,8 @@ Part 1: each congestion control in turn, interleaved and repeated: 4 iperf3 stre
 each sender; meanwhile s1 pings rx through the same queue every 5 ms: what anybody else
 on that link feels. Part 2: Swift alone, once with that link as the bottleneck and once
 with a receiving host that is slow to process packets (a long firewall rule set), while
-`swiftctl flows` tells where the delay is.
+`swiftctl flows` tells where the delay is. With --swiftd, s1 then also runs swiftd; the
+host is given a calm half minute to look at it, with the link as the bottleneck.
 """
 import argparse
 import json
@@ -94,6 +95,36 @@ def build_topology(wire):
 RECEIVER = "10.0.2.2"
 
 
+def swiftd_start(program, port, ccs):
+    """In s1, reachable from the host (scripts/vm --forward)."""
+    address = os.environ["VM_ADDRESS"]
+    run("ip", "link", "set", "eth0", "netns", "s1", "name", "host")
+    run("ip", "-n", "s1", "addr", "add", address + "/24", "dev", "host")
+    run("ip", "-n", "s1", "link", "set", "host", "up")
+    # Emulated, and not optimised: it may not slow down what is measured.
+    process = subprocess.Popen(at("s1", "nice", "-n", "19", program, f"--http.listen={address}:{port}", "--http.allow_anonymous=true",
+                                  "--collect.ccs=" + ccs, "--collect.interval_s=2", "--collect.max_cpu_percent=2", "--collect.prefixes=" + RECEIVER + "/24"),
+                               stderr=subprocess.DEVNULL)
+    while not run(*at("s1", "ss", "-Hltn", f"sport = :{port}")):
+        if process.poll() is not None:
+            sys.exit(f"demo: swiftd ended with exit status {process.returncode}")
+        time.sleep(0.05)
+    return process
+
+
+def look_run(seconds):
+    """Swift's flows over the slow link, until the host has looked."""
+    look, looked = (os.path.join(os.environ["VM_OUT"], name) for name in ("look", "looked"))
+    streams = Streams("swift", seconds, 1)
+    time.sleep(5)
+    with open(look, "w", encoding="ascii"):
+        pass
+    end = time.monotonic() + seconds - 6
+    while not os.path.exists(looked) and time.monotonic() < end:
+        time.sleep(0.2)
+    streams.cut()
+
+
 def bottleneck_on():
     run(*at("r", "tc", "qdisc", "add", "dev", "to-rx", "root", "handle", "1:", "tbf", "rate",
             f"{RATE_MBIT}mbit", "burst", "16kb", "limit", str(BUFFER_BYTES)))
@@ -139,7 +170,7 @@ class Streams:
             run(*at(netns, "sysctl", "-qw", f"net.ipv4.tcp_congestion_control={cc}"))
         ports = {netns: str(5201 + i) for i, netns in enumerate(SENDERS)}
         self.servers = [subprocess.Popen(at("rx", "iperf3", "-s", "-1", "-p", port),
-                                         stdout=subprocess.DEVNULL) for port in ports.values()]
+                                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for port in ports.values()]
         while run(*at("rx", "ss", "-Hltn")).count(":52") < len(ports):
             time.sleep(0.05)
         self.clients = [subprocess.Popen(
@@ -155,6 +186,16 @@ class Streams:
             if "error" in result:
                 sys.exit(f"demo: iperf3: {result['error']}")
         return [result["end"] for result in results]
+
+    def cut(self):
+        for process in (*self.clients, *self.servers):
+            process.terminate()
+        for process in (*self.clients, *self.servers):
+            process.communicate(timeout=30)
+        # What they had not sent yet would be the next run's.
+        end = time.monotonic() + 20
+        while time.monotonic() < end and any(run(*at(netns, "ss", "-Htn", "dst", RECEIVER)) for netns in SENDERS):
+            time.sleep(0.1)
 
 
 def ping_start(seconds):
@@ -231,6 +272,8 @@ def main():
     args.add_argument("--module", required=True)
     args.add_argument("--swiftctl", required=True)
     args.add_argument("--wire", required=True, help="tests/vm/wire.bpf.c, compiled")
+    args.add_argument("--swiftd", help="run it, too")
+    args.add_argument("--port", type=int, help="where the host finds it")
     args.add_argument("--ccs", default="swift,cubic,dctcp,bbr")
     args.add_argument("--repeats", type=int, default=3)
     args.add_argument("--seconds", type=int, default=5)
@@ -259,13 +302,22 @@ def main():
 
     splits = {}
     say("\nSwift's view of the same link: where is the delay?")
+    if args.swiftd:  # not before: it takes its share of the emulated CPU
+        swiftd = swiftd_start(args.swiftd, args.port, args.ccs)
+        say(f"swiftd shows all of this, live: http://127.0.0.1:{args.port}/")
     splits["fabric"] = split_run(args.swiftctl, args.seconds)
     show_split("the link is the bottleneck", splits["fabric"])
+    if args.swiftd:
+        look_run(40)
     bottleneck_off()
     slow_host_on()
     splits["host"] = split_run(args.swiftctl, args.seconds)
     show_split("the receiving host is the bottleneck", splits["host"])
 
+    if args.swiftd:
+        swiftd.terminate()
+        if swiftd.wait(timeout=30):
+            sys.exit(f"demo: swiftd ended with exit status {swiftd.returncode}")
     stamps.terminate()
     stamps.wait()
     measured = {

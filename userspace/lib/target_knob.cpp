@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "target_knob.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -178,6 +180,13 @@ private:
 };
 
 } // namespace
+
+std::string this_netns()
+{
+	struct stat s {};
+
+	return stat("/proc/self/ns/net", &s) == 0 ? std::to_string(s.st_ino) : "0";
+}
 
 std::unique_ptr<TargetKnob> sysctl_knob(System &system, std::string netns)
 {

@@ -41,6 +41,8 @@ public:
 	[[nodiscard]] virtual std::string command(const TargetSettings &settings) const = 0;
 };
 
+// Of the network namespace that we are in: its inode number.
+[[nodiscard]] std::string this_netns();
 // @netns: the inode number of the network namespace that we are in.
 std::unique_ptr<TargetKnob> sysctl_knob(System &system, std::string netns);
 // @prefix: "" for all flows without a profile. A profile that is not there yet is made.

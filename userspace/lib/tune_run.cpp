@@ -2,6 +2,7 @@
 #include "tune_run.h"
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 namespace swift {
@@ -42,6 +43,7 @@ std::optional<TargetSettings> settings_of(const Json &j)
 struct State {
 	TargetSettings before;
 	TargetSettings kept;
+	TargetSettings trial; // what was to be in force last
 	bool running = false; // or it was killed
 };
 
@@ -57,12 +59,13 @@ Result<std::optional<State>> load_state(const System &system, const std::string 
 	const Json j = Json::parse(*text, nullptr, false);
 
 	if (j.is_object() && j.value("schema", 0) == schema && j.contains("before") &&
-	    j.contains("kept") && j.contains("running") && j["running"].is_boolean()) {
-		auto before = settings_of(j["before"]), kept = settings_of(j["kept"]);
+	    j.contains("kept") && j.contains("trial") && j.contains("running") && j["running"].is_boolean()) {
+		auto before = settings_of(j["before"]), kept = settings_of(j["kept"]),
+		     trial = settings_of(j["trial"]);
 
-		if (before && kept)
+		if (before && kept && trial)
 			return std::optional<State>(
-				State{*before, *kept, j["running"].get<bool>()});
+				State{*before, *kept, *trial, j["running"].get<bool>()});
 	}
 	return Error{"cannot make sense of " + path + "; remove it to begin anew"};
 }
@@ -112,7 +115,7 @@ void PathLearner::add(const FlowSet &set, const std::string &cc, const std::opti
 
 		if (row.has_min_rtt())
 			ns = std::min(ns, 1000.0 * row.min_rtt_us);
-		note({}, ns);
+		note({}, row.remote().address, ns);
 	}
 }
 
@@ -123,16 +126,32 @@ void PathLearner::add(const TelemetryReading &reading, const std::string &cc,
 		const LogHistogram &fabric = flow.counts.of(Telemetered::fabric);
 
 		if (flow.cc == cc && (!prefix || prefix->contains(flow.remote.address)) && !fabric.empty())
-			note(flow.hops, fabric.quantile(0));
+			note(flow.hops, flow.remote.address, fabric.quantile(0));
 	}
 }
 
-void PathLearner::note(std::optional<unsigned> hops, double ns)
+void PathLearner::note(std::optional<unsigned> hops, const Address &to, double ns)
 {
-	auto [at, is_new] = smallest_ns_.try_emplace(hops, ns);
+	const auto [at, is_new] = smallest_ns_.try_emplace(hops, ns);
 
 	if (!is_new)
 		at->second = std::min(at->second, ns);
+	if (destinations_.size() >= most_destinations && !destinations_.contains(to))
+		return;
+
+	const auto [path, is_first] = destinations_.try_emplace(to, ns);
+
+	if (!is_first)
+		path->second = std::min(path->second, ns);
+}
+
+double PathLearner::longest_ns() const
+{
+	double longest = 0;
+
+	for (const auto &[to, ns] : destinations_)
+		longest = std::max(longest, ns);
+	return longest;
 }
 
 std::vector<PathSample> PathLearner::samples() const
@@ -167,8 +186,7 @@ Result<std::unique_ptr<TuneRun>> TuneRun::begin(System &system, TargetKnob &knob
 		auto lock = system.lock(state_path(knob) + ".lock");
 
 		if (!lock)
-			return Error{knob.name() + " is being tuned by another process: " +
-				     lock.error().text()};
+			return Error{"cannot tune " + knob.name() + ": " + lock.error().text()};
 		run->lock_ = *lock;
 	}
 	auto now = knob.read();
@@ -185,7 +203,8 @@ Result<std::unique_ptr<TuneRun>> TuneRun::begin(System &system, TargetKnob &knob
 		return state.error();
 	if (*state) {
 		run->before_ = (*state)->before;
-		if ((*state)->running && !(*now == (*state)->kept)) {
+		// Not what somebody has set since.
+		if ((*state)->running && *now == (*state)->trial && !(*now == (*state)->kept)) {
 			if (auto ok = knob.write((*state)->kept); !ok)
 				return ok.error();
 			run->mended_ = "a tuning was killed at base_target_ns=" +
@@ -211,7 +230,7 @@ Result<TargetProposal> TuneRun::proposal() const
 	return p;
 }
 
-Result<void> TuneRun::save(bool running) const
+Result<void> TuneRun::save(bool running, const TargetSettings &trial) const
 {
 	TargetSettings kept = now_;
 
@@ -221,7 +240,8 @@ Result<void> TuneRun::save(bool running) const
 				    Json{{"schema", schema},
 					 {"running", running},
 					 {"before", json_of(before_)},
-					 {"kept", json_of(kept)}}
+					 {"kept", json_of(kept)},
+					 {"trial", json_of(trial)}}
 						    .dump(1) +
 					    "\n",
 				    0644);
@@ -234,6 +254,9 @@ Result<void> TuneRun::set(std::uint32_t base_target_ns)
 	wanted.base_target_ns = base_target_ns;
 	if (wanted == now_)
 		return {};
+	// What is kept is on disk before anything else is tried.
+	if (auto ok = save(true, wanted); !ok)
+		return ok;
 	auto ok = knob_.write(wanted);
 
 	if (ok)
@@ -250,25 +273,30 @@ Result<std::vector<TuneEvent>> TuneRun::start()
 	if (!proposed)
 		return proposed.error();
 
-	// Before anything is changed, so that it can be put back whatever comes.
-	if (auto ok = save(false); !ok)
-		return ok.error();
+	// With a target that the path alone takes, no window grows, and no comparison tells
+	// anything: such values are not tried. One target is for the longest path, too.
+	const double longest_ns = std::max(learner_.longest_ns(), model->shortest_ns());
+
+	if (1.25 * longest_ns > options_.max_ns)
+		return Error{"tune.max_ns is less than the longest path needs, which takes " +
+				     std::to_string(std::llround(longest_ns)) + " ns unloaded",
+			     std::to_string(options_.max_ns),
+			     std::to_string(std::llround(1.25 * longest_ns)) +
+				     " or more; or a BPF variant's target for each destination"};
+	options_.min_ns = std::max(options_.min_ns, static_cast<std::uint32_t>(1.25 * longest_ns));
+
 	TargetSettings wanted = now_;
 
 	if (wanted.policy != "static") { // as near to what was in force as one number can be
 		wanted.policy = "static";
 		wanted.base_target_ns =
 			std::max(now_.base_target_ns,
-				 static_cast<std::uint32_t>(model->shortest_ns()) + now_.rtt_epsilon_ns);
+				 static_cast<std::uint32_t>(longest_ns) + now_.rtt_epsilon_ns);
 		wanted.hop_target_ns = 0;
+		events.push_back({TuneEvent::Kind::accepted, now_.base_target_ns, wanted.base_target_ns,
+				  "target_policy was " + now_.policy +
+					  ", and is static while and after it is tuned"});
 	}
-
-	// With a target that the path alone takes, no window grows, and no comparison tells
-	// anything: such values are not tried.
-	const auto shortest = static_cast<std::uint32_t>(
-		std::min(1.25 * model->shortest_ns(), static_cast<double>(options_.max_ns)));
-
-	options_.min_ns = std::max(options_.min_ns, shortest);
 	if (wanted.base_target_ns < options_.min_ns) {
 		const std::uint32_t low = wanted.base_target_ns;
 
@@ -277,14 +305,23 @@ Result<std::vector<TuneEvent>> TuneRun::start()
 				  "it was hardly more than the path takes unloaded"});
 	}
 	wanted.base_target_ns = std::min(wanted.base_target_ns, options_.max_ns);
+
+	// Before anything is changed, so that it can be put back whatever comes.
+	if (auto ok = save(true, wanted); !ok)
+		return ok.error();
 	if (!(wanted == now_)) {
-		if (auto ok = knob_.write(wanted); !ok)
+		if (auto ok = knob_.write(wanted); !ok) {
+			(void)!save(false, now_);
 			return ok.error();
+		}
 		now_ = wanted;
 	}
 	tuner_.emplace(options_, now_.base_target_ns, proposed->base_target_ns);
-	if (auto ok = save(true); !ok)
+	if (auto ok = save(true, now_); !ok) {
+		(void)!knob_.write(before_);
+		tuner_.reset();
 		return ok.error();
+	}
 	return events;
 }
 
@@ -296,9 +333,8 @@ Result<std::vector<TuneEvent>> TuneRun::step(const FlowSet &set_of_flows)
 	const std::uint32_t kept = tuner_->kept_ns();
 	TuneStep step = tuner_->observe(seen_);
 
-	// What is kept is on disk before anything else is tried.
 	if (tuner_->kept_ns() != kept)
-		if (auto ok = save(true); !ok)
+		if (auto ok = save(true, now_); !ok)
 			return ok.error();
 	if (step.set_ns) {
 		auto ok = set(*step.set_ns);
@@ -330,10 +366,21 @@ Result<std::vector<TuneEvent>> TuneRun::end(const std::string &reason, bool rest
 	} else {
 		if (auto ok = set(tuner_->kept_ns()); !ok)
 			return ok.error();
-		if (auto ok = save(false); !ok)
+		if (auto ok = save(false, now_); !ok)
 			return ok.error();
 	}
 	return events;
+}
+
+void TuneRun::let_go()
+{
+	if (!tuner_)
+		return;
+	now_.base_target_ns = tuner_->kept_ns();
+	tuner_.reset();
+	if (auto there = knob_.read())
+		now_ = *there;
+	(void)!save(false, now_); // a next run would put back what it takes for a killed one's
 }
 
 Result<TargetSettings> TuneRun::undo(System &system, TargetKnob &knob)
@@ -341,8 +388,7 @@ Result<TargetSettings> TuneRun::undo(System &system, TargetKnob &knob)
 	auto lock = system.lock(state_path(knob) + ".lock");
 
 	if (!lock)
-		return Error{knob.name() + " is being tuned by another process: " +
-			     lock.error().text()};
+		return Error{"cannot tune " + knob.name() + ": " + lock.error().text()};
 	auto state = load_state(system, state_path(knob) + ".json");
 
 	if (!state)

@@ -23,7 +23,7 @@ namespace swift {
 [[nodiscard]] TuneObservation observe_flows(const FlowSet &set, const std::string &cc,
 					    const std::optional<Prefix> &prefix);
 
-// The smallest fabric delay per number of hops, over many dumps.
+// The smallest fabric delay per number of hops, and per destination, over many dumps.
 class PathLearner {
 public:
 	void add(const FlowSet &set, const std::string &cc, const std::optional<Prefix> &prefix);
@@ -31,11 +31,16 @@ public:
 	void add(const TelemetryReading &reading, const std::string &cc,
 		 const std::optional<Prefix> &prefix);
 	[[nodiscard]] std::vector<PathSample> samples() const;
+	// The smallest delay to the destination that is farthest; 0: none.
+	[[nodiscard]] double longest_ns() const;
 
 private:
-	void note(std::optional<unsigned> hops, double ns);
+	void note(std::optional<unsigned> hops, const Address &to, double ns);
 
 	std::map<std::optional<unsigned>, double> smallest_ns_;
+	std::map<Address, double> destinations_; // no more than fit
+
+	static constexpr std::size_t most_destinations = 4096;
 };
 
 class TuneRun {
@@ -49,6 +54,7 @@ public:
 	// What a run that was killed left changed was put right; a line for the log.
 	[[nodiscard]] const std::string &mended() const { return mended_; }
 	[[nodiscard]] const TargetSettings &before() const { return before_; } // the first run's
+	[[nodiscard]] const TargetSettings &now() const { return now_; } // what is in force
 
 	void learn(const FlowSet &set) { learner_.add(set, knob_.cc(), prefix_); }
 	void learn(const TelemetryReading &r) { learner_.add(r, knob_.cc(), prefix_); }
@@ -66,6 +72,9 @@ public:
 	// Keeps what was found (@restore: puts back what was there before the first run).
 	Result<std::vector<TuneEvent>> end(const std::string &reason, bool restore);
 
+	// Somebody else has set the target: that stays, and the run is over.
+	void let_go();
+
 	// What was there before the last run that kept something; an Error if there is none.
 	static Result<TargetSettings> undo(System &system, TargetKnob &knob);
 
@@ -75,7 +84,8 @@ private:
 	TuneRun(System &system, TargetKnob &knob, const TuneOptions &options,
 		std::optional<Prefix> prefix);
 	[[nodiscard]] static std::string state_path(const TargetKnob &knob);
-	Result<void> save(bool running) const;
+	// @trial: what is about to be in force.
+	Result<void> save(bool running, const TargetSettings &trial) const;
 	Result<void> set(std::uint32_t base_target_ns);
 
 	System &system_;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
-// The only file that knows CLI11.
+// The only file that knows CLI11, but for manual.cpp, which walks what is built here.
 #include "cli.h"
 
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
 
+#include "manual.h"
 #include "say.h"
 
 namespace swift {
@@ -116,6 +117,16 @@ constexpr const char *bpf_set_footer =
 	"  swiftctl bpf set bpf_swift target_policy=static base_target_ns=40000\n"
 	"  swiftctl bpf set bpf_swift --prefix fd00:1::/32 base_target_ns=120000\n"
 	"  swiftctl bpf set bpf_swift --prefix fd00:1::/32 --delete";
+
+constexpr const char *top_footer =
+	"A bar is the fabric's delay (=) and the hosts' (#) on one scale with the fabric's target (|), at\n"
+	"two thirds; it ends in > where there is more. Keys: q quit, s sort, f filter, arrows and pages,\n"
+	"space stand still, ? help.\n"
+	"\n"
+	"Examples:\n"
+	"  swiftctl top --all --sort rate           every TCP flow of this host\n"
+	"  swiftctl top --filter 10.1. --interval 0.5\n"
+	"  swiftctl top --once                      one interval, as text";
 
 constexpr const char *tune_footer =
 	"Each value is compared with the one before it in turns, so that demand which changes by itself\n"
@@ -426,6 +437,19 @@ void add_delays(CLI::App &verb, DelaysOptions &o)
 	verb.add_flag("--json", o.json, "JSON: all of it, prefixes and flows");
 }
 
+void add_top(CLI::App &verb, TopOptions &o)
+{
+	verb.footer(top_footer);
+	verb.add_option("--interval", o.interval, "Between two looks (1)")->type_name("SECONDS");
+	verb.add_option("--sort", o.sort, "Flows by delay (the default), fabric, host, rate, retrans")
+		->type_name("WHAT");
+	verb.add_option("--filter", o.filter, "With this in address, interface or congestion control")
+		->type_name("TEXT");
+	verb.add_option("--netns", o.netns, "In the network namespace NAME")->type_name("NAME");
+	verb.add_flag("--all", o.all, "All TCP flows, whatever their congestion control");
+	verb.add_flag("--once", o.once, "Print one look instead");
+}
+
 void add_tune(CLI::App &verb, TuneVerbOptions &o)
 {
 	verb.footer(tune_footer);
@@ -477,6 +501,18 @@ std::string readable(std::string text)
 	return text;
 }
 
+// Builds the manual and the completion (CMakeLists.txt asks for it).
+Leave write_manual(const CLI::App &app, const std::vector<std::string> &prose_and_out)
+{
+	const Manual manual(prose_and_out[0], prose_and_out[1]);
+	auto done = manual.write_program(app);
+
+	if (done)
+		done = manual.write({"tcp_swift", 7, "Swift congestion control for TCP",
+				     {{"SYSCTLS", mdoc_tunables()}}});
+	return {{}, done ? exit_ok : fail("", done.error().text())};
+}
+
 } // namespace
 
 Invocation parse_command_line(int argc, const char *const *argv)
@@ -493,11 +529,14 @@ Invocation parse_command_line(int argc, const char *const *argv)
 	DelaysOptions delays;
 	AbOptions ab;
 	ReportOptions report;
+	TopOptions top;
 	TuneVerbOptions tune;
+	std::vector<std::string> manual;
 
 	app.formatter(std::make_shared<Usage>());
 	app.get_formatter()->column_width(28);
 	app.set_version_flag("--version", "swiftctl " SWIFT_VERSION);
+	app.add_option("--write-manual", manual)->expected(2)->group(hidden);
 	app.footer(examples);
 	app.require_subcommand(0, 1);
 
@@ -515,8 +554,11 @@ Invocation parse_command_line(int argc, const char *const *argv)
 	CLI::App *verb_ab = app.add_subcommand("ab", "Compare congestion controls by real runs");
 	CLI::App *verb_report = app.add_subcommand("report", "A result as text, Markdown or a page");
 
+	CLI::App *verb_top = app.add_subcommand("top", "Destinations and flows, live");
+
 	CLI::App *verb_tune = app.add_subcommand("tune", "Find the best base target for this host's paths");
 
+	add_top(*verb_top, top);
 	add_tune(*verb_tune, tune);
 	add_delays(*verb_delays, delays);
 	add_ab(*verb_ab, ab);
@@ -537,10 +579,10 @@ Invocation parse_command_line(int argc, const char *const *argv)
 	});
 
 	if (first.empty())
-		return Leave{{}, fail_usage("", "which verb? (flows, enable, disable, doctor, probe, clock, bpf, delays, ab, report, tune)")};
+		return Leave{{}, fail_usage("", "which verb? (flows, enable, disable, doctor, probe, clock, bpf, delays, ab, report, top, tune)")};
 	if (!is_verb && first[0] != '-')
 		return Leave{{}, fail_usage("", "unknown verb '" + first +
-							"' (allowed: flows, enable, disable, doctor, probe, clock, bpf, delays, ab, report, tune)")};
+							"' (allowed: flows, enable, disable, doctor, probe, clock, bpf, delays, ab, report, top, tune)")};
 	try {
 		app.parse(argc, argv);
 	} catch (const CLI::CallForHelp &) {
@@ -551,6 +593,8 @@ Invocation parse_command_line(int argc, const char *const *argv)
 		return Leave{{}, fail_usage(is_verb ? first : "", readable(e.what()))};
 	}
 
+	if (!manual.empty())
+		return write_manual(app, manual);
 	if (app.got_subcommand(verb_flows)) {
 		if (verb_flows->count("--watch") && flows.watch.empty())
 			flows.watch = "1";
@@ -575,6 +619,8 @@ Invocation parse_command_line(int argc, const char *const *argv)
 		return ab;
 	if (app.got_subcommand(verb_report))
 		return report;
+	if (app.got_subcommand(verb_top))
+		return top;
 	if (app.got_subcommand(verb_tune))
 		return tune;
 	if (app.got_subcommand(verb_clock)) {

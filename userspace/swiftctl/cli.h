@@ -14,6 +14,7 @@
 #include "flows.h"
 #include "probe.h"
 #include "report.h"
+#include "top.h"
 #include "tune.h"
 
 namespace swift {
@@ -26,7 +27,7 @@ struct Leave {
 
 using Invocation = std::variant<Leave, FlowsOptions, EnableOptions, DisableOptions, DoctorOptions,
 				ProbeOptions, ClockOptions, BpfOptions, DelaysOptions,
-				AbOptions, ReportOptions, TuneVerbOptions>;
+				AbOptions, ReportOptions, TopOptions, TuneVerbOptions>;
 
 [[nodiscard]] Invocation parse_command_line(int argc, const char *const *argv);
 

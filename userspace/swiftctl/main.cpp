@@ -23,6 +23,7 @@ struct Run {
 	int operator()(const swift::DelaysOptions &o) const { return swift::run_delays(o); }
 	int operator()(const swift::AbOptions &o) const { return swift::run_ab(o); }
 	int operator()(const swift::ReportOptions &o) const { return swift::run_report(o); }
+	int operator()(const swift::TopOptions &o) const { return swift::run_top(o); }
 	int operator()(const swift::TuneVerbOptions &o) const { return swift::run_tune(o); }
 	int operator()(const swift::ProbeOptions &o) const { return swift::run_probe(o); }
 };

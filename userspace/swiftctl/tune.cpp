@@ -3,7 +3,6 @@
 #include "tune.h"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <chrono>
 #include <functional>
@@ -29,13 +28,6 @@ std::int64_t clock_ns(clockid_t which)
 
 	clock_gettime(which, &t);
 	return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
-}
-
-std::string this_netns()
-{
-	struct stat s {};
-
-	return stat("/proc/self/ns/net", &s) == 0 ? std::to_string(s.st_ino) : "0";
 }
 
 Result<void> read(std::string_view name, const std::string &text, double min, double max,

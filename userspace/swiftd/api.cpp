@@ -258,6 +258,25 @@ json clock_json(const ClockRow &c)
 		{"age_s", or_null(c.age_s)}};
 }
 
+json tune_json(const TuneRow &t)
+{
+	const auto or_null = [](const auto &v) { return v ? json(*v) : json(); };
+	auto events = json::array();
+
+	for (const auto &[time_s, e] : t.events)
+		events.push_back({{"time_s", time_s},
+				  {"event", tune_event_text(e.kind)},
+				  {"from_ns", e.from_ns},
+				  {"to_ns", e.to_ns},
+				  {"reason", e.reason}});
+	return {{"state", t.state},
+		{"knob", t.knob},
+		{"base_target_ns", or_null(t.base_target_ns)},
+		{"proposal_ns", or_null(t.proposal_ns)},
+		{"reason", t.reason},
+		{"events", std::move(events)}};
+}
+
 // The wall clock may have been set meanwhile: old points are told in today's time.
 json history_json(const History &history, const View &view, bool windows)
 {
@@ -514,7 +533,8 @@ json summary_json(const Snapshot &s, const HostFacts &facts)
 					    0},
 		  {"dropped_prefixes", t.dropped_prefixes}}},
 		{"prefixes", std::move(groups)},
-		{"clocks", std::move(clocks)}};
+		{"clocks", std::move(clocks)},
+		{"tune", tune_json(s.tune)}};
 }
 
 Result<StreamQuery> parse_stream(std::string_view target)

@@ -232,7 +232,7 @@ void Collector::look_at_process(Snapshot &s)
 	}
 }
 
-Result<std::shared_ptr<const Snapshot>> Collector::collect()
+Result<std::shared_ptr<Snapshot>> Collector::collect()
 {
 	const std::int64_t begun_ns = clock_ns(CLOCK_MONOTONIC);
 	const std::int64_t cpu_begun_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -291,7 +291,7 @@ Result<std::shared_ptr<const Snapshot>> Collector::collect()
 	stats_.seconds_sum += took_s;
 	s->collect = stats_;
 	cpu_s_ = static_cast<double>(clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_begun_ns) / 1e9;
-	return std::shared_ptr<const Snapshot>(std::move(s));
+	return s;
 }
 
 } // namespace swift

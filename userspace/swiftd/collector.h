@@ -46,7 +46,9 @@ public:
 
 	static Result<Collector> open(const Config::Collect &config, OwnClocks own_clocks);
 
-	Result<std::shared_ptr<const Snapshot>> collect();
+	Result<std::shared_ptr<Snapshot>> collect();
+	// As the newest look found it; nullptr: not loaded.
+	[[nodiscard]] const TelemetryReading *telemetry() const { return telemetry_ ? &*telemetry_ : nullptr; }
 	void reconfigure(const Config::Collect &config);
 
 	// The CPU time that the newest look took.

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <microhttpd.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <time.h>
 
@@ -85,6 +86,8 @@ struct Listener {
 	std::string text;
 };
 
+constexpr std::string_view always_there = "reno";
+
 Result<Listener> open_listener(const ListenAddress &a)
 {
 	Listener l{Fd(socket(a.v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)), {}};
@@ -108,6 +111,8 @@ Result<Listener> open_listener(const ListenAddress &a)
 	if (!l.fd)
 		return errno_error("cannot serve on " + name(a.port), errno);
 	setsockopt(l.fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	// Where swift is the default, this socket would hold the module that it watches.
+	setsockopt(l.fd.get(), IPPROTO_TCP, TCP_CONGESTION, always_there.data(), always_there.size());
 	if (a.v6)
 		setsockopt(l.fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
 	if (bind(l.fd.get(), address, size) < 0 || listen(l.fd.get(), backlog) < 0 ||
@@ -367,7 +372,11 @@ std::optional<Response> Server::refusal(MHD_Connection *c, std::string_view targ
 			return error_response(421, "the Host header is neither localhost nor an address");
 		return std::nullopt;
 	}
-	if (target.substr(0, target.find('?')) == "/healthz")
+	// The pages tell nothing of this host, and ask for the token themselves: a browser cannot
+	// send it for the first of them.
+	const std::string_view path = target.substr(0, target.find('?'));
+
+	if (!path.starts_with("/api/") && path != "/metrics")
 		return std::nullopt;
 	constexpr std::string_view scheme = "Bearer ";
 	const std::string_view given = header("Authorization");

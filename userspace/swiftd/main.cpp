@@ -8,6 +8,7 @@
 #include <exception>
 #include <map>
 
+#include "manual.h"
 #include "service.h"
 
 namespace {
@@ -20,15 +21,42 @@ int say(const std::string &text)
 	return std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0;
 }
 
+std::string options_mdoc()
+{
+	std::string text = ".Bl -tag -width Ds\n";
+
+	for (const swift::Option &o : swift::options())
+		text += fmt::format(".It Va {}\n{}Default: {}; allowed: {}{}.\n{}", o.name,
+				    swift::mdoc_text(fmt::format("{}.", o.help)),
+				    swift::value_text(o.get({})), swift::allowed_text(o),
+				    o.unit.empty() ? "" : fmt::format(" (in {})", o.unit),
+				    o.reloadable ? "A reload can change it.\n" : "");
+	return text + ".El\n";
+}
+
+int write_manual(const CLI::App &app, const std::vector<std::string> &prose_and_out)
+{
+	const swift::Manual manual(prose_and_out[0], prose_and_out[1]);
+	auto done = manual.write_program(app);
+
+	if (done)
+		done = manual.write({"swiftd.toml", 5, "configuration of swiftd",
+				     {{"OPTIONS", options_mdoc()}}});
+	if (!done)
+		fmt::print(stderr, "swiftd: {}\n", done.error().text());
+	return done ? 0 : 1;
+}
+
 int run(int argc, char **argv)
 {
-	CLI::App app("swiftd: shows where this host's TCP delay comes from, fabric or host, over HTTP.");
+	CLI::App app("Shows where this host's TCP delay comes from, fabric or host, over HTTP.", "swiftd");
 	swift::ServiceArguments arguments;
 	std::map<std::string, std::string> given;
 	bool check = false;
 	bool once = false;
 	bool sample = false;
 	bool markdown = false;
+	std::vector<std::string> manual;
 
 	app.set_version_flag("--version", "swiftd " SWIFT_VERSION);
 	app.add_option("--config", arguments.config_file,
@@ -37,6 +65,7 @@ int run(int argc, char **argv)
 	app.add_flag("--once", once, "print the summary of one interval as JSON, and leave");
 	app.add_flag("--print-sample", sample, "print a configuration file with all defaults");
 	app.add_flag("--print-options-markdown", markdown)->group("");
+	app.add_option("--write-manual", manual)->expected(2)->group(""); // for CMakeLists.txt
 	for (const swift::Option &o : swift::options())
 		app.add_option("--" + std::string(o.name), given[std::string(o.name)],
 			       fmt::format("{} [{}]", o.help, swift::value_text(o.get({}))))
@@ -51,6 +80,8 @@ int run(int argc, char **argv)
 		return say(swift::sample_toml());
 	if (markdown)
 		return say(swift::options_markdown());
+	if (!manual.empty())
+		return write_manual(app, manual);
 	for (const auto &[name, value] : given)
 		if (app.count("--" + name))
 			arguments.overrides.emplace_back(name, value);

@@ -61,6 +61,26 @@ const std::vector<Option> &table()
 		 "NICs whose clocks to feed to the module, as `swiftctl clock run` does; none: leave NICs alone"},
 		{"clocks.interval_ms", FIELD(clocks, interval_ms), 10, 10000, {}, "ms", false,
 		 "time between two readings of a NIC's clock"},
+		{"tune.enabled", FIELD(tune, enabled), 0, 0, {}, "", true,
+		 "look for the base target that the paths need, as `swiftctl tune` does"},
+		{"tune.apply", FIELD(tune, apply), 0, 0, {}, "", true,
+		 "try targets on the running flows and keep the best; false: only propose one"},
+		{"tune.knob", FIELD(tune, knob), 0, 0, {"module", "bpf_swift", "bpf_swift_v0"}, "", true,
+		 "whose target: the module's, in this network namespace, or a BPF variant's"},
+		{"tune.prefix", FIELD(tune, prefix), 0, 0, {}, "", true,
+		 "of a BPF variant: the target of flows to this destination prefix alone"},
+		{"tune.min_us", FIELD(tune, min_us), 1, 1e6, {}, "us", true, "no smaller base target is tried"},
+		{"tune.max_us", FIELD(tune, max_us), 1, 1e6, {}, "us", true, "no larger base target is tried"},
+		{"tune.tolerance_percent", FIELD(tune, tolerance_percent), 0.1, 20, {}, "%", true,
+		 "throughput that a smaller target may cost, in all"},
+		{"tune.step_percent", FIELD(tune, step_percent), 6, 100, {}, "%", true,
+		 "size of the first steps; later ones are smaller"},
+		{"tune.measure", FIELD(tune, measure), 1, 1000, {}, "", true,
+		 "intervals that a value is in force before it takes turns with the other"},
+		{"tune.hold_s", FIELD(tune, hold_s), 0, 1e9, {}, "s", true,
+		 "after the best was found: time until it looks again"},
+		{"tune.learn_s", FIELD(tune, learn_s), 0, 86400, {}, "s", true,
+		 "time to learn the paths' lengths before anything is proposed"},
 		{"log.level", FIELD(log, level), 0, 0, {"debug", "info", "warning", "error"}, "", true,
 		 "least severity that is logged"},
 		{"log.format", FIELD(log, format), 0, 0, {"auto", "journal", "text"}, "", false,
@@ -265,6 +285,28 @@ Result<void> check_config(const Config &config)
 		if (text.size() > 15 || text.find('/') != std::string::npos)
 			return Error{fmt::format("clocks.devices = {}: allowed are names of interfaces",
 						 toml_string(text))};
+	if (!config.tune.prefix.empty()) {
+		if (!Prefix::parse(config.tune.prefix))
+			return Error{fmt::format("tune.prefix = {}: allowed are prefixes such as 10.0.0.0/8 and "
+						 "fd00::/16",
+						 toml_string(config.tune.prefix))};
+		if (config.tune.knob == "module")
+			return Error{"tune.prefix: the module has one target for all destinations; allowed with "
+				     "tune.knob = \"bpf_swift\" or \"bpf_swift_v0\""};
+	}
+	if (config.tune.min_us >= config.tune.max_us)
+		return Error{fmt::format("tune.min_us = {}: allowed are values below tune.max_us = {}",
+					 config.tune.min_us, config.tune.max_us)};
+	const auto collected = [&](std::string_view cc) {
+		return std::find(config.collect.ccs.begin(), config.collect.ccs.end(), cc) !=
+		       config.collect.ccs.end();
+	};
+
+	if (config.tune.enabled && !config.collect.ccs.empty() && !collected("*") &&
+	    !collected(config.tune.cc()))
+		return Error{fmt::format("tune.enabled with tune.knob = \"{}\": collect.ccs has to contain \"{}\" "
+					 "or \"*\"",
+					 config.tune.knob, config.tune.cc())};
 	if (config.http.tls_certificate.empty() != config.http.tls_key.empty())
 		return Error{"http.tls_certificate and http.tls_key: allowed are both or neither"};
 	if (elsewhere && config.http.token_file.empty() && !config.http.allow_anonymous)

@@ -39,6 +39,22 @@ struct Config {
 		std::vector<std::string> devices;
 		std::int64_t interval_ms = 250;
 	} clocks;
+	struct Tune {
+		bool enabled = false;
+		bool apply = false;
+		std::string knob = "module";
+		std::string prefix;
+		double min_us = 5;
+		double max_us = 1000;
+		double tolerance_percent = 1;
+		double step_percent = 25;
+		std::int64_t measure = 3;
+		std::int64_t hold_s = 600;
+		std::int64_t learn_s = 10;
+
+		bool operator==(const Tune &) const = default;
+		[[nodiscard]] std::string cc() const { return knob == "module" ? "swift" : knob; }
+	} tune;
 	struct Log {
 		std::string level = "info";
 		std::string format = "auto";

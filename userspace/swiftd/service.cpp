@@ -23,6 +23,7 @@
 #include "collector.h"
 #include "http.h"
 #include "log.h"
+#include "tuning.h"
 
 namespace swift {
 
@@ -81,12 +82,14 @@ private:
 class Service {
 public:
 	Service(ServiceArguments arguments, const Config &config)
-		: arguments_(std::move(arguments)), config_(config), facts_(host_facts())
+		: arguments_(std::move(arguments)), config_(config), facts_(host_facts()),
+		  tuning_(*system_, [this](const Config::Tune &t) { return make_knob(t); }, config.tune)
 	{
 	}
 	int run();
 
 private:
+	[[nodiscard]] std::unique_ptr<TargetKnob> make_knob(const Config::Tune &config);
 	Result<void> start();
 	void collect();
 	void keep_house();
@@ -103,12 +106,22 @@ private:
 	Timer house_timer_;
 	std::unique_ptr<ClockThread> clocks_;
 	std::optional<Collector> collector_;
+	std::unique_ptr<System> system_ = real_system();
+	std::unique_ptr<BpfHost> bpf_ = real_bpf_host();
+	BpfVariants variants_{*system_, *bpf_};
+	Tuning tuning_; // ends before what it stands on
 	std::unique_ptr<HttpServer> http_; // ends first: it reads what the others own
 	std::int64_t due_ns_ = 0;
 	bool ready_ = false;
 	std::string trouble_; // of the newest look, told once
 	bool told_slow_ = false;
 };
+
+std::unique_ptr<TargetKnob> Service::make_knob(const Config::Tune &config)
+{
+	return config.knob == "module" ? sysctl_knob(*system_, this_netns()) :
+					 bpf_knob(variants_, config.knob, config.prefix);
+}
 
 Result<void> Service::start()
 {
@@ -186,6 +199,8 @@ void Service::collect()
 		if (!trouble_.empty())
 			spdlog::info("collection goes on");
 		trouble_.clear();
+		tuning_.observe(*(*s)->flows, collector_->telemetry(), (*s)->time_s);
+		(*s)->tune = tuning_.row();
 		store_.put(std::move(*s));
 		if (http_)
 			http_->wake_streams();
@@ -236,6 +251,7 @@ void Service::reload()
 		store_.set_config(config_);
 		set_log_level(config_.log);
 		collector_->reconfigure(config_.collect);
+		tuning_.reconfigure(config_.tune);
 		told_slow_ = false;
 		for (const std::string &text : *changes)
 			spdlog::info("reload: {}", text);
@@ -278,6 +294,7 @@ int Service::run()
 
 			if (fd == signals_.get() && !take_signal()) {
 				sd_notify(0, "STOPPING=1");
+				tuning_.end("swiftd leaves");
 				spdlog::info("leaving");
 				return exit_ok;
 			}

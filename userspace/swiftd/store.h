@@ -18,6 +18,7 @@
 #include "flow_table.h"
 #include "options.h"
 #include "summary.h"
+#include "tuner.h"
 
 namespace swift {
 
@@ -49,6 +50,22 @@ struct CollectStats {
 inline constexpr std::array<double, 13> collect_edges_s = {0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05,
 							   0.1,	   0.2,	  0.5,	 1,	2,    5};
 
+// Where [tune] has got to.
+struct TuneRow {
+	struct Past {
+		double time_s = 0; // since 1970
+		TuneEvent event;
+	};
+	static constexpr std::size_t most_events = 20;
+
+	std::string state = "off"; // unavailable, learning, proposing, waiting, trying, holding, rescuing, failed
+	std::string knob;
+	std::optional<std::uint32_t> base_target_ns; // in force
+	std::optional<std::uint32_t> proposal_ns;
+	std::string reason; // of that state
+	std::deque<Past> events; // the newest last
+};
+
 // One look at the host, never changed after it was made.
 struct Snapshot {
 	std::uint64_t number = 0; // 1, 2, ...
@@ -60,6 +77,7 @@ struct Snapshot {
 	std::map<std::string, std::int64_t> module_counters;
 	SummaryOptions verdicts;
 	std::vector<ClockRow> clocks;
+	TuneRow tune;
 	std::vector<GroupCounters> counters;
 	std::uint64_t retrans_pkts = 0; // since the start
 	CollectStats collect;

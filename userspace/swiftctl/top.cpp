@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: MIT
+// The only file that knows ncurses.
+#include "top.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/signalfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <clocale>
+#include <cstdio>
+
+#define NCURSES_NOMACROS 1
+#include <ncurses.h>
+
+#include "bpf_host.h"
+#include "diag.h"
+#include "fd.h"
+#include "say.h"
+#include "system.h"
+#include "text.h"
+#include "watch.h"
+
+namespace swift {
+
+namespace {
+
+constexpr const char *verb = "top";
+constexpr std::int64_t ns_per_s = 1'000'000'000;
+
+std::int64_t clock_ns(clockid_t which)
+{
+	timespec t{};
+
+	clock_gettime(which, &t);
+	return t.tv_sec * ns_per_s + t.tv_nsec;
+}
+
+// Looks at the host, one after the other.
+class Looks {
+public:
+	static Result<Looks> open(bool all)
+	{
+		auto client = DiagClient::open();
+		auto ifaces = IfaceMap::open();
+
+		if (!client)
+			return client.error();
+		if (!ifaces)
+			return ifaces.error();
+		return Looks(std::move(*client), std::move(*ifaces), all);
+	}
+
+	Result<TopShot> look()
+	{
+		const std::vector<Fd> storages = bpf_flow_storages();
+		TopShot shot;
+		SummaryOptions options;
+
+		(void)!ifaces_.refresh(); // names of before are better than none
+		table_.begin(clock_ns(CLOCK_MONOTONIC), ifaces_);
+		auto status = client_.visit(states_connected, [this](const Flow &f) { table_.add(f); }, storages);
+
+		if (!status)
+			return status.error();
+		shot.flows = table_.end();
+		shot.time_ns = clock_ns(CLOCK_REALTIME);
+		shot.module_loaded = module_loaded(*system_);
+		if (auto text = read_sysctl(*system_, "net.ipv4.tcp_swift.endpoint_target_ns"))
+			if (auto v = parse_int("", *text, 1, ns_per_s))
+				options.endpoint_target_ns = static_cast<std::uint64_t>(*v);
+		const auto samples = telemetry();
+
+		shot.summary = summarize(*shot.flows, samples.get(), options);
+		return shot;
+	}
+
+private:
+	Looks(DiagClient client, IfaceMap ifaces, bool all)
+		: client_(std::move(client)), ifaces_(std::move(ifaces)), table_(options(all))
+	{
+	}
+
+	static FlowTableOptions options(bool all)
+	{
+		FlowTableOptions o;
+
+		if (!all)
+			o.ccs = {"swift", "swift-reno", "bpf_swift", "bpf_swift_v0", "bpf_timely", "bpf_gcn"};
+		return o;
+	}
+
+	// Of the last interval; nullptr: not loaded, not for us, or the first look.
+	std::unique_ptr<HistogramSource> telemetry()
+	{
+		auto opened = Telemetry::open(*bpf_);
+		auto reading = opened ? opened->read() : Result<TelemetryReading>(opened.error());
+		std::unique_ptr<HistogramSource> source;
+
+		if (reading && before_)
+			source = std::make_unique<TelemetrySource>(reading->since(*before_));
+		before_ = reading ? std::optional(std::move(*reading)) : std::nullopt;
+		return source;
+	}
+
+	std::unique_ptr<System> system_ = real_system();
+	std::unique_ptr<BpfHost> bpf_ = real_bpf_host();
+	DiagClient client_;
+	IfaceMap ifaces_;
+	FlowTable table_;
+	std::optional<TelemetryReading> before_;
+};
+
+// The terminal, put back as it was in the end.
+class Screen {
+public:
+	explicit Screen(bool colours) : screen_(newterm(nullptr, stdout, stdin))
+	{
+		if (!screen_)
+			return;
+		cbreak();
+		noecho();
+		nodelay(stdscr, true);
+		keypad(stdscr, true);
+		set_escdelay(50);
+		curs_set(0);
+		colours_ = colours && has_colors();
+		if (colours_) {
+			start_color();
+			use_default_colors();
+			for (const auto &[pair, colour] : {std::pair(Colour::red, COLOR_RED), {Colour::green, COLOR_GREEN},
+							   {Colour::yellow, COLOR_YELLOW}, {Colour::magenta, COLOR_MAGENTA}})
+				init_pair(static_cast<short>(pair), static_cast<short>(colour), -1);
+		}
+	}
+	Screen(const Screen &) = delete;
+	Screen &operator=(const Screen &) = delete;
+	~Screen()
+	{
+		if (!screen_)
+			return;
+		endwin();
+		delscreen(screen_);
+	}
+
+	explicit operator bool() const { return screen_ != nullptr; }
+
+	void draw(const TopShot &shot, TopView &view) const
+	{
+		const int rows = getmaxy(stdscr), columns = getmaxx(stdscr);
+		int y = 0;
+
+		werase(stdscr);
+		for (const TopLine &line : top_screen(shot, view, static_cast<std::size_t>(std::max(columns, 1)),
+						      static_cast<std::size_t>(std::max(rows, 2)))) {
+			wmove(stdscr, y++, 0);
+			for (const TopSpan &s : line) {
+				wattrset(stdscr, attributes(s));
+				waddnstr(stdscr, s.text.c_str(), static_cast<int>(s.text.size()));
+			}
+		}
+		wrefresh(stdscr);
+	}
+
+	// What was typed since the last call; true if there was anything.
+	static bool keys(TopView &view)
+	{
+		bool any = false;
+
+		for (int c = wgetch(stdscr); c != ERR; c = wgetch(stdscr)) {
+			any = true;
+			if (c != KEY_RESIZE)
+				type(view, c);
+		}
+		return any;
+	}
+
+private:
+	[[nodiscard]] int attributes(const TopSpan &s) const
+	{
+		const int reverse = s.reverse ? static_cast<int>(A_REVERSE) : 0;
+
+		if (s.colour == Colour::bold)
+			return reverse | static_cast<int>(A_BOLD);
+		if (s.colour == Colour::dim)
+			return reverse | static_cast<int>(A_DIM);
+		return reverse | (colours_ && s.colour != Colour::none ? COLOR_PAIR(static_cast<int>(s.colour)) : 0);
+	}
+
+	static void type(TopView &view, int c)
+	{
+		switch (c) {
+		case KEY_UP:
+			return press(view, TopKey::up);
+		case KEY_DOWN:
+			return press(view, TopKey::down);
+		case KEY_PPAGE:
+			return press(view, TopKey::page_up);
+		case KEY_NPAGE:
+			return press(view, TopKey::page_down);
+		case KEY_HOME:
+			return press(view, TopKey::home);
+		case KEY_END:
+			return press(view, TopKey::end);
+		case KEY_ENTER:
+		case '\n':
+		case '\r':
+			return press(view, TopKey::enter);
+		case KEY_BACKSPACE:
+		case '\b':
+		case 0x7f:
+			return press(view, TopKey::erase);
+		case 0x1b:
+			return press(view, TopKey::escape);
+		default:
+			if (c > 0 && c < 0x7f)
+				press(view, TopKey::character, static_cast<char>(c));
+		}
+	}
+
+	SCREEN *screen_;
+	bool colours_ = false;
+};
+
+int snapshot(Looks &looks, TopView &view, double interval_s)
+{
+	const StopSignals stop;
+	auto shot = looks.look();
+
+	if (shot && !stop.sleep(interval_s))
+		shot = looks.look();
+	if (!shot)
+		return fail(verb, shot.error().text());
+	const Terminal terminal = standard_output();
+	std::string out;
+
+	for (const TopLine &line : top_screen(*shot, view, terminal.columns, 0)) {
+		for (const TopSpan &s : line)
+			out += terminal.paint(s.text, s.colour);
+		out += "\n";
+	}
+	return print(out) ? exit_ok : exit_failed;
+}
+
+int watch(Looks &looks, TopView &view, double interval_s)
+{
+	const Terminal terminal = standard_output();
+
+	if (!terminal.is_terminal || isatty(STDIN_FILENO) != 1)
+		return fail(verb, "this is no terminal; --once prints one look");
+	const StopSignals stop;
+	const Fd signals(signalfd(-1, &stop.set(), SFD_CLOEXEC | SFD_NONBLOCK));
+	auto shot = looks.look();
+
+	if (!shot)
+		return fail(verb, shot.error().text());
+
+	std::optional<Error> trouble;
+	{
+		const Screen screen(terminal.colours);
+
+		if (!screen)
+			return fail(verb, "this terminal is of no use (TERM); --once prints one look");
+		const auto interval_ns = static_cast<std::int64_t>(interval_s * 1e9);
+		std::int64_t due_ns = clock_ns(CLOCK_MONOTONIC) + interval_ns;
+
+		while (!view.leave) {
+			screen.draw(*shot, view);
+			const std::int64_t left_ms = (due_ns - clock_ns(CLOCK_MONOTONIC)) / 1'000'000;
+			std::array<pollfd, 2> wait = {{{STDIN_FILENO, POLLIN, 0}, {signals.get(), POLLIN, 0}}};
+
+			// A new size of the terminal interrupts it.
+			if (poll(wait.data(), wait.size(), static_cast<int>(std::max<std::int64_t>(left_ms, 0) + 1)) < 0 &&
+			    errno != EINTR)
+				break;
+			if (wait[1].revents || (wait[0].revents & (POLLHUP | POLLERR)))
+				break;
+			Screen::keys(view);
+			if (clock_ns(CLOCK_MONOTONIC) < due_ns)
+				continue;
+			due_ns = std::max(due_ns + interval_ns, clock_ns(CLOCK_MONOTONIC) + interval_ns / 2);
+			if (view.paused)
+				continue;
+			auto next = looks.look();
+
+			if (!next) {
+				trouble = next.error();
+				break;
+			}
+			shot = std::move(next);
+		}
+	}
+	return trouble ? fail(verb, trouble->text()) : exit_ok;
+}
+
+} // namespace
+
+int run_top(const TopOptions &options)
+{
+	const auto interval_s = parse_decimal("--interval", options.interval, 0.1, 3600);
+	const auto sort = parse_top_sort(options.sort);
+
+	if (!interval_s)
+		return fail_usage(verb, interval_s.error().text());
+	if (!sort)
+		return fail_usage(verb, Error{"--sort", options.sort, "delay, fabric, host, rate, retrans"}.text());
+	if (!options.netns.empty())
+		if (auto entered = enter_netns(options.netns); !entered)
+			return fail(verb, entered.error().text());
+	auto looks = Looks::open(options.all);
+
+	if (!looks)
+		return fail(verb, looks.error().text());
+	TopView view;
+
+	view.sort = *sort;
+	view.filter = options.filter;
+	return options.once ? snapshot(*looks, view, *interval_s) : watch(*looks, view, *interval_s);
+}
+
+} // namespace swift
