@@ -92,7 +92,7 @@ TEST_F(Cli, wrong_usage_is_one_line_and_2)
 	      "flows --top x", "flows --watch 0", "flows --dst 10.0.0.0/40", "enable --set x=1", "probe",
 	      "probe --size 1 h", "probe --respond h", "probe --stamp h", "probe h:0",
 	      "enable --set ai_milli=0", "enable --qdisc cake", "enable --default --no-default", "doctor --target-ns 5us", "doctor --peer :1",
-	      "disable now", "top", "flows doctor", "clock bogus", "clock --bogus", "clock run --interval 5",
+	      "disable now", "top now", "tune --dst 10.0.0.0/8", "tune --interval 0", "tune --undo --apply", "flows doctor", "clock bogus", "clock --bogus", "clock run --interval 5",
 	      "clock run --interval x", "clock run --watch", "clock --watch run", "clock --watch 0",
 	      "bpf bogus", "bpf load", "bpf load a b", "bpf load a/b --dry-run", "bpf swap bpf_swift", "bpf set", "bpf get",
 	      "bpf unload", "bpf set bpf_swift", "bpf set bpf_swift --prefix 10.0.0.1/8 ai_milli=1",
