@@ -9,7 +9,7 @@ FLAGS += -I$(ROOT)/userspace/lib -I$(ROOT)/userspace/swiftd -I$(ROOT)/userspace/
 SOURCES := $(addprefix swiftd/,api config metrics options store) \
 	$(addprefix lib/,clock_fit diag_client diag_parse genl_client genl_parse stamping) \
 	$(addprefix lib/,bpf_host flow flow_table iface_map link_parse log_histogram netlink_bytes real_system \
-	result summary system telemetry text)
+	result summary system telemetry text tuner)
 OBJECTS := $(patsubst %,$(OUT)/%.o,$(SOURCES))
 
 $(OUT)/fuzz_swiftd: $(OUT)/fuzz_swiftd.o $(OBJECTS)
