@@ -313,8 +313,8 @@ def probe():
 CASES = (probe, plain, owned, mixed, steps, host_steps, flaps, deaths)
 
 
-def main(names):
-    for case in CASES:
+def main(names, cases=CASES):
+    for case in cases:
         if names and case.__name__ not in names:
             continue
         print(f"# {case.__name__}", flush=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import guest
 from clock_cases import MS, S, ok, same, until
-from guest import LOAD, monotonic_ns, read, sleep_until, write
+from guest import LOAD, monotonic_ns, read, write
 from lab import measure
 import clock_cases
 
@@ -25,22 +25,13 @@ def sysctl(name, value=None):
     return subprocess.run(guest.Clocks.inside(1, *argv), check=True, capture_output=True, text=True).stdout.strip()
 
 
-class Load:
+class Load(clock_cases.Load):
     """Flows that always have something to send."""
 
     def __init__(self, mode="stream"):
+        super().__init__()
         for _ in range(FLOWS):
             write(LOAD + "control", f"flow group=0 src=1 dst=0 mode={mode}")
-
-    def __enter__(self):
-        write(LOAD + "control", "connect")
-        self.go_ns = monotonic_ns() + 10 * MS
-        write(LOAD + "control", f"go at_ns={self.go_ns}")
-        sleep_until(self.go_ns + 50 * MS)
-        return self
-
-    def __exit__(self, *_):
-        write(LOAD + "control", "stop")
 
     def measure(self, ns=WINDOW_NS):
         """(goodput, p99 RTT)"""
@@ -163,8 +154,8 @@ def idle():
     ok("without flows there is nothing to learn from", process.returncode == 1 and "nothing to learn from" in err, out, err)
 
 
-clock_cases.CASES = (convergence, default_policy, endings, idle)
+CASES = (convergence, default_policy, endings, idle)
 
 if __name__ == "__main__":
     Path("/run/tcp_swift").mkdir(exist_ok=True)
-    sys.exit(clock_cases.main(sys.argv[1:]))
+    sys.exit(clock_cases.main(sys.argv[1:], CASES))
