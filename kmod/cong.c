@@ -440,25 +440,50 @@ static void swift_cwnd_event(struct sock *sk, enum tcp_ca_event event)
 
 /* --- Coming and going ------------------------------------------------------------------- */
 
-/*
- * 3.7: coexistence by QoS class. As setsockopt(IP_TOS) would, ECN bits untouched; a class
- * that the application chose is its own affair.
- */
-static void swift_set_dscp(struct sock *sk)
+/* What an application chose by IP_TOS or IPV6_TCLASS. */
+static u8 swift_class(const struct sock *sk)
 {
-	int dscp = READ_ONCE(swift_net(sock_net(sk))->dscp);
-	struct inet_sock *inet = inet_sk(sk);
-	u8 tos;
+	u8 tos = inet_sk(sk)->tos;
 
-	if (dscp < 0 || (inet->tos & ~INET_ECN_MASK))
-		return;
-	tos = (dscp << 2) | (inet->tos & INET_ECN_MASK);
-	WRITE_ONCE(inet->tos, tos);
 #if IS_ENABLED(CONFIG_IPV6)
 	if (sk->sk_family == AF_INET6)
-		inet6_sk(sk)->tclass = (dscp << 2) | (inet6_sk(sk)->tclass & INET_ECN_MASK);
+		tos |= inet6_sk(sk)->tclass;
 #endif
-	WRITE_ONCE(sk->sk_priority, rt_tos2priority(tos));
+	return tos & ~INET_ECN_MASK;
+}
+
+/* As setsockopt() would: where the class is @from it becomes @to, ECN bits untouched. */
+static void swift_change_class(struct sock *sk, u8 from, u8 to)
+{
+	struct inet_sock *inet = inet_sk(sk);
+
+	if ((inet->tos & ~INET_ECN_MASK) == from)
+		WRITE_ONCE(inet->tos, to | (inet->tos & INET_ECN_MASK));
+#if IS_ENABLED(CONFIG_IPV6)
+	if (sk->sk_family == AF_INET6 && (inet6_sk(sk)->tclass & ~INET_ECN_MASK) == from)
+		inet6_sk(sk)->tclass = to | (inet6_sk(sk)->tclass & INET_ECN_MASK);
+#endif
+	if (READ_ONCE(sk->sk_priority) == rt_tos2priority(from))
+		WRITE_ONCE(sk->sk_priority, rt_tos2priority(to));
+}
+
+/* 3.7: coexistence by QoS class. One that the application chose is its own affair. */
+static void swift_set_dscp(struct sock *sk, struct swift_sock *ss)
+{
+	int dscp = READ_ONCE(swift_net(sock_net(sk))->dscp);
+
+	if (dscp <= 0 || swift_class(sk))
+		return;
+	ss->tos = dscp << 2;
+	swift_change_class(sk, 0, ss->tos);
+}
+
+/* A flow that is no longer Swift's has no place in Swift's class. */
+static void swift_reset_dscp(struct sock *sk, struct swift_sock *ss)
+{
+	if (ss->tos)
+		swift_change_class(sk, ss->tos, 0);
+	ss->tos = 0;
 }
 
 /*
@@ -507,7 +532,7 @@ static void swift_cong_init(struct sock *sk)
 		   swift_init_cwnd_pkts(sk));
 	rcu_read_unlock();
 	tp->snd_ssthresh = TCP_INFINITE_SSTHRESH;
-	swift_set_dscp(sk);
+	swift_set_dscp(sk, ss);
 	swift_apply(sk, ss, true);
 
 	net_enable_timestamp();
@@ -525,6 +550,7 @@ static void swift_release(struct sock *sk)
 	if (!ss->live)
 		return;
 	ss->live = 0;
+	swift_reset_dscp(sk, ss);
 	swift_uncount(sock_net(sk), flows);
 	net_disable_timestamp();
 	/* The next congestion control starts from whole packets and no pacing of ours. */

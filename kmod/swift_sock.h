@@ -132,6 +132,7 @@ struct swift_sock {
 	u8 t2_source; /* enum tcp_swift_source */
 	u8 local_source;
 	u8 remote_source;
+	u8 tos; /* class that init() gave the socket; 0 = none */
 };
 
 static inline struct swift_sock *swift_sk(const struct sock *sk)

@@ -20,30 +20,8 @@
  * Units: time in ns, windows in packets as q16 (fixed.h), parameters as prepared
  * by swift_params.h.
  *
- * Deviations from the letter of the paper, each with its reason:
- *
- * D1 Algorithm 1, line 27 notes a decrease when cwnd <= cwnd_prev. Taken literally,
- *    every ACK that may not decrease yet leaves cwnd equal and so postpones the
- *    decrease for ever. Section 3.2 asks for "once per RTT": we note it when
- *    cwnd < cwnd_prev.
- * D2 A flow that the application or the receiver's window holds back does not
- *    grow: its delay says nothing about what a larger window would meet. Pony
- *    Express has no such case; TCP does (RFC 7661).
- * D3 One ACK raises a window by ai at most, what the paper allows a whole window's
- *    worth of ACKs. More can only come from a stretch ACK for data sent before a
- *    decrease, which would undo that decrease at once.
- * D4 Samples from retransmitted data carry no RTT (Karn); the shells pass 0 and
- *    the windows stay. The one exception is the first after a timeout: see
- *    swift_rtt_ns() in the module.
- * D5 With an echo negotiated, an ACK without it (SACK blocks fill the options; the
- *    ACK rode on data) has an unknown remote part: the filtered endpoint delay
- *    stands in, and the filter is not fed.
- * D6 The ceiling of the window that is not the bottleneck (footnote 3, no figure
- *    given) is SWIFT_CEILING times the other: it is back in charge after
- *    log2(SWIFT_CEILING) = 5 RTTs of full decreases.
- * D7 Target policies other than static (swift_params.h) are not the paper's.
- * D8 A loss found by SACK cuts once an RTT for as long as new losses are found,
- *    not only at the entry of a recovery (3.6: "when a packet is detected as lost").
+ * D1 to D9 below are deviations from the letter of the paper: Documentation/paper.md has
+ * them all, with their reasons.
  */
 #ifndef SWIFT_CORE_SWIFT_H
 #define SWIFT_CORE_SWIFT_H
@@ -281,10 +259,28 @@ static inline void swift_split_rtt(const struct swift_state *s, const struct swi
 	out->fabric_ns = in->rtt_ns - out->endpoint_ns;
 }
 
+/*
+ * The filter's weight, at least 1 / cwnd (D9): it remembers about 1 / weight ACKs, but no
+ * more than a window has packets. With a constant weight a flow below one packet would
+ * average over many RTTs, not see the delay fall below its target between the decreases
+ * of larger windows, and starve.
+ */
+static inline u32 swift_endpoint_weight_q24(const struct swift_params *p, u32 cwnd_q16)
+{
+	const u64 one_q40 = 1ULL << (SWIFT_Q24_SHIFT + SWIFT_Q16_SHIFT);
+
+	if (cwnd_q16 <= SWIFT_Q16_ONE)
+		return 1U << SWIFT_Q24_SHIFT;
+	if ((u64)p->endpoint_ewma_q24 * cwnd_q16 >= one_q40)
+		return p->endpoint_ewma_q24;
+	return (u32)SWIFT_DIV_U64(one_q40, cwnd_q16);
+}
+
 /* 3.3: endpoint delay is filtered, fabric delay is not. */
 static inline void swift_endpoint_feed(struct swift_state *s, const struct swift_params *p,
 				       u32 endpoint_ns)
 {
+	u32 weight_q24 = swift_endpoint_weight_q24(p, swift_cwnd_q16(s));
 	u32 old_ns = s->endpoint_ns;
 
 	if (!s->has_endpoint) {
@@ -292,10 +288,10 @@ static inline void swift_endpoint_feed(struct swift_state *s, const struct swift
 		s->endpoint_ns = endpoint_ns;
 	} else if (endpoint_ns >= old_ns) {
 		s->endpoint_ns = old_ns + (u32)(((u64)(endpoint_ns - old_ns) *
-						 p->endpoint_ewma_q24) >> SWIFT_Q24_SHIFT);
+						 weight_q24) >> SWIFT_Q24_SHIFT);
 	} else {
 		s->endpoint_ns = old_ns - (u32)(((u64)(old_ns - endpoint_ns) *
-						 p->endpoint_ewma_q24) >> SWIFT_Q24_SHIFT);
+						 weight_q24) >> SWIFT_Q24_SHIFT);
 	}
 }
 

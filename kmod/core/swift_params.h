@@ -54,7 +54,7 @@ enum swift_target_policy {
 	X(retx_reset_threshold, 3, 1, 255,                                                       \
 	  "timeouts in a row that reset the window to its minimum, Algorithm 1")                 \
 	X(endpoint_ewma_milli, 125, 1, 1000,                                                     \
-	  "weight of a new endpoint delay in its average, 1/1000, 3.3; 1000 = no filter")        \
+	  "least weight of a new endpoint delay in its average, 1/1000, 3.3; 1000 = no filter")  \
 	X(target_policy, SWIFT_TARGET_BASE_RTT_PLUS, 0, 2,                                       \
 	  "base of the fabric target: static, base_rtt or base_rtt_plus")                        \
 	X(rtt_epsilon_ns, 50000, 0, 1000000000, "room that base_rtt_plus adds")                  \
