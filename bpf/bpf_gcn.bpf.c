@@ -6,7 +6,7 @@
  */
 #include "kernel.h"
 #include "telemetry_hook.h"
-#include "core/gcn.h"
+#include "maps.h"
 
 char _license[] SEC("license") = "GPL";
 
@@ -14,7 +14,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, u32);
-	__type(value, struct gcn_params);
+	__type(value, struct bpf_gcn_profile);
 } gcn_params SEC(".maps");
 
 /* In icsk_ca_priv. */
@@ -35,12 +35,19 @@ static __always_inline struct gcn_sock *gcn_sk(const struct sock *sk)
 }
 
 /* Null until user space wrote them. */
-static __always_inline const struct gcn_params *gcn_params_get(void)
+static __always_inline const struct bpf_gcn_profile *gcn_profile(void)
 {
 	u32 first = 0;
-	const struct gcn_params *p = bpf_map_lookup_elem(&gcn_params, &first);
+	const struct bpf_gcn_profile *p = bpf_map_lookup_elem(&gcn_params, &first);
 
-	return p && p->max_cwnd_q16 ? p : 0;
+	return p && p->law.max_cwnd_q16 ? p : 0;
+}
+
+static __always_inline const struct gcn_params *gcn_params_get(void)
+{
+	const struct bpf_gcn_profile *p = gcn_profile();
+
+	return p ? &p->law : 0;
 }
 
 /* --- Sender ------------------------------------------------------------------------ */
@@ -212,19 +219,20 @@ void BPF_PROG(gcn_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 SEC("struct_ops/gcn_cong_init")
 void BPF_PROG(gcn_cong_init, struct sock *sk)
 {
-	const struct gcn_params *p = gcn_params_get();
+	const struct bpf_gcn_profile *p = gcn_profile();
 	const struct tcp_sock *tp = tcp_sk(sk);
 	struct gcn_sock *gs = gcn_sk(sk);
 
 	gs->law.cwnd_q16 = 0;
 	if (!p)
 		return;
-	gcn_init(&gs->law, p, tp->snd_cwnd, tp->snd_nxt);
+	gcn_init(&gs->law, &p->law, tp->snd_cwnd, tp->snd_nxt);
 	gs->delivered = tp->delivered;
 	gs->delivered_ce = tp->delivered_ce;
 	gs->prior_rcv_nxt = tp->rcv_nxt;
 	gs->ce = 0;
 	gcn_apply(sk);
+	tcp_set_dscp(sk, p->dscp);
 }
 
 SEC(".struct_ops")

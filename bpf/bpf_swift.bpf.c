@@ -15,9 +15,10 @@
  *    settles it anew): news reach the pacing one packet later.
  * B3 The RTT is in microseconds.
  * B4 A socket above max_rtt_ns is given to reno as if the application had asked for it.
- * B5 Stamps are software's. BPF cannot have the stack take them: it does while anything on
- *    the host asked for them; else swift_stamp() takes its own, later, before the socket's
- *    lock, and what a packet waited until then counts as fabric.
+ * B5 BPF cannot have the stack take software stamps: it does while anything on the host
+ *    asked for them; else swift_stamp() takes its own, later, before the socket's lock, and
+ *    what a packet waited until then counts as fabric, unless the NIC stamped it. A NIC's
+ *    stamp that only its driver can turn into a time is not used.
  * B6 A congestion control chosen between SYN and SYN-ACK starts from the window that the
  *    kernel sets then, until the first ACK of data.
  */
@@ -485,6 +486,7 @@ void BPF_PROG(swift_cong_init, struct sock *sk)
 	ss->live = 1;
 	tp->snd_ssthresh = TCP_INFINITE_SSTHRESH;
 	swift_apply(sk, ss, p, true);
+	tcp_set_dscp(sk, p->dscp);
 	/* There already if the handshake negotiated the echo. */
 	f = bpf_sk_storage_get(&swift_flows, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 	if (f) {

@@ -6,7 +6,7 @@
  */
 #include "kernel.h"
 #include "telemetry_hook.h"
-#include "core/timely.h"
+#include "maps.h"
 
 char _license[] SEC("license") = "GPL";
 
@@ -14,7 +14,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, u32);
-	__type(value, struct timely_params);
+	__type(value, struct bpf_timely_profile);
 } timely_params SEC(".maps");
 
 SWIFT_STATIC_ASSERT(sizeof(struct timely_state) <= 104, "icsk_ca_priv is that large");
@@ -26,12 +26,19 @@ static __always_inline struct timely_state *timely_sk(const struct sock *sk)
 }
 
 /* Null until user space wrote them. */
-static __always_inline const struct timely_params *timely_params_get(void)
+static __always_inline const struct bpf_timely_profile *timely_profile(void)
 {
 	u32 first = 0;
-	const struct timely_params *p = bpf_map_lookup_elem(&timely_params, &first);
+	const struct bpf_timely_profile *p = bpf_map_lookup_elem(&timely_params, &first);
 
-	return p && p->max_Bps ? p : 0;
+	return p && p->law.max_Bps ? p : 0;
+}
+
+static __always_inline const struct timely_params *timely_params_get(void)
+{
+	const struct bpf_timely_profile *p = timely_profile();
+
+	return p ? &p->law : 0;
 }
 
 static __always_inline void timely_apply(struct sock *sk, const struct timely_params *p)
@@ -142,17 +149,18 @@ u32 BPF_PROG(timely_undo_cwnd, struct sock *sk)
 SEC("struct_ops/timely_cong_init")
 void BPF_PROG(timely_cong_init, struct sock *sk)
 {
-	const struct timely_params *p = timely_params_get();
+	const struct bpf_timely_profile *p = timely_profile();
 	struct timely_state *law = timely_sk(sk);
 
 	law->rate_Bps = 0;
 	if (!p)
 		return;
-	timely_init(law, p);
+	timely_init(law, &p->law);
 	tcp_sk(sk)->snd_ssthresh = TCP_INFINITE_SSTHRESH;
 	if (sk->sk_pacing_status == SK_PACING_NONE)
 		sk->sk_pacing_status = SK_PACING_NEEDED;
-	timely_apply(sk, p);
+	timely_apply(sk, &p->law);
+	tcp_set_dscp(sk, p->dscp);
 }
 
 SEC("struct_ops/timely_release")

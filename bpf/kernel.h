@@ -22,6 +22,11 @@
 #define NSEC_PER_USEC 1000U
 #define USEC_PER_SEC 1000000U
 
+#define SOL_IP 0
+#define IP_TOS 1
+#define SOL_IPV6 41
+#define IPV6_TCLASS 67
+#define INET_ECN_MASK 3
 #define SOL_TCP 6
 #define TCP_CONGESTION 13
 #define TCP_SAVE_SYN 27
@@ -34,6 +39,8 @@
 #define TCP_INFINITE_SSTHRESH 0x7fffffff
 #define TCP_CONG_NON_RESTRICTED 1
 #define TCP_CONG_NEEDS_ECN 2
+#define TCPCB_EVER_RETRANS 0x80
+#define SKBTX_HW_TSTAMP_NETDEV 0x20
 #define ICSK_ACK_TIMER 2
 #define ICSK_ACK_NOW 0x10
 #define TCP_ECN_DEMAND_CWR 4
@@ -61,6 +68,7 @@ struct ns_common {
 };
 
 struct net {
+	u64 net_cookie;
 	struct ns_common ns;
 	struct netns_ipv4 ipv4;
 };
@@ -98,9 +106,15 @@ struct sk_buff {
 	struct sk_buff *next;
 	struct sock *sk;
 	u64 tstamp;
+	u64 skb_mstamp_ns; /* the same, of a packet of TCP's that was sent */
+	void (*destructor)(struct sk_buff *skb);
+	char cb[48];
 	unsigned int len;
+	int skb_iif;
+	unsigned int napi_id;
 	u16 protocol;
 	u16 network_header;
+	unsigned int end; /* NET_SKBUFF_DATA_USES_OFFSET: wherever there are 64 bits */
 	unsigned char *head;
 	unsigned char *data;
 	u8 mono_delivery_time : 1; /* to 6.10 */
@@ -110,8 +124,30 @@ struct sk_buff___6_11 {
 	u8 tstamp_type : 2;
 };
 
+struct tcp_skb_cb {
+	u32 ack_seq;
+	u8 sacked;
+};
+
+struct skb_shared_hwtstamps {
+	u64 hwtstamp;
+};
+
+struct skb_shared_info {
+	u8 tx_flags;
+	struct skb_shared_hwtstamps hwtstamps;
+};
+
 struct sk_buff_head {
 	struct sk_buff *next;
+};
+
+struct rb_node {
+	struct rb_node *rb_left;
+};
+
+struct rb_root {
+	struct rb_node *rb_node;
 };
 
 struct dst_entry {
@@ -121,6 +157,7 @@ struct dst_entry {
 struct sock {
 	struct sock_common __sk_common;
 	struct sk_buff_head sk_write_queue;
+	struct rb_root tcp_rtx_queue;
 	struct dst_entry *sk_dst_cache;
 	unsigned long sk_pacing_rate;
 	unsigned long sk_max_pacing_rate;
@@ -288,6 +325,55 @@ static __always_inline struct sk_buff *tcp_send_head(const struct sock *sk)
 	struct sk_buff *head = sk->sk_write_queue.next;
 
 	return (void *)head == (void *)&sk->sk_write_queue ? 0 : head;
+}
+
+/* Of a tree that nobody could make deeper: 2^16 packets. */
+#define TCP_RTX_QUEUE_DEPTH 32
+
+/* The oldest packet that is not acknowledged, or null. To be read by BPF_CORE_READ() alone. */
+static __always_inline const struct sk_buff *tcp_rtx_queue_head(const struct sock *sk)
+{
+	const struct rb_node *node = 0, *left = BPF_CORE_READ(sk, tcp_rtx_queue.rb_node);
+	u32 depth;
+
+	for (depth = 0; left && depth < TCP_RTX_QUEUE_DEPTH; depth++) {
+		node = left;
+		left = BPF_CORE_READ(node, rb_left);
+	}
+	return (const struct sk_buff *)node; /* whose first member it is */
+}
+
+static __always_inline const struct tcp_skb_cb *tcp_skb_cb(const struct sk_buff *skb)
+{
+	return (const void *)skb + bpf_core_field_offset(skb->cb);
+}
+
+static __always_inline const struct skb_shared_info *skb_shinfo(const struct sk_buff *skb)
+{
+	return (const void *)(skb->head + skb->end);
+}
+
+/*
+ * QoS class (3.7), as the module's init() sets it: of the socket's packets from here on, ECN
+ * bits untouched (the kernel sees to that); where the application chose a class, for IPv6 or
+ * IPv4, the socket is its own affair. A socket of IPv6 may also carry IPv4; where it does not,
+ * the kernel refuses to say, and to set.
+ */
+static __always_inline void tcp_set_dscp(struct sock *sk, s32 dscp)
+{
+	bool v6 = sk->__sk_common.skc_family == AF_INET6;
+	int of_v6 = 0, of_v4 = 0, tos = dscp << 2;
+
+	if (dscp <= 0)
+		return;
+	if (v6)
+		bpf_getsockopt(sk, SOL_IPV6, IPV6_TCLASS, &of_v6, sizeof(of_v6));
+	bpf_getsockopt(sk, SOL_IP, IP_TOS, &of_v4, sizeof(of_v4));
+	if ((of_v6 | of_v4) & ~INET_ECN_MASK)
+		return;
+	if (v6)
+		bpf_setsockopt(sk, SOL_IPV6, IPV6_TCLASS, &tos, sizeof(tos));
+	bpf_setsockopt(sk, SOL_IP, IP_TOS, &tos, sizeof(tos));
 }
 
 /* In units of the RTO: how long nothing was sent. 0 = not long, or the host wants no restart. */

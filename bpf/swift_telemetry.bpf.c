@@ -8,6 +8,8 @@
  *   telemetry_variant  swift_decided_at() of a congestion control in BPF; loaded once for each
  *   telemetry_tx       net_dev_start_xmit, for one packet in so many of the host's; only
  *                      flows that have decided something are looked up. Not by default
+ *   telemetry_tx_nic   tcp_wfree(), by which TCP learns that a driver has let go of a packet:
+ *                      of the packets that telemetry_tx has picked
  */
 #include "kernel.h"
 #include "maps.h"
@@ -66,6 +68,35 @@ struct {
 
 SWIFT_STATIC_ASSERT(sizeof(struct telemetry_flow) <= sizeof(struct telemetry_prefix),
 		    "nothing is for both");
+
+/*
+ * A packet that was picked and is with the driver: at the place that its address tells. The
+ * kernel uses addresses again, so that its departure time, too, has to be the same.
+ */
+struct telemetry_tx_packet {
+	u64 skb; /* 0: free; TX_PACKET_BUSY: somebody writes or takes it */
+	u64 departs_ns;
+	u64 handed_ns;
+	struct telemetry_flow_key flow; /* a socket that closes loses its port */
+};
+
+#define TX_PACKET_BUSY 1
+#define TX_PACKET_FORGET_NS (1LL << 32) /* a histogram ends there */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, TELEMETRY_MAX_TX_PACKETS);
+	__type(key, u32);
+	__type(value, struct telemetry_tx_packet);
+} tx_packets SEC(".maps");
+
+/* What tcp_wfree() is as a destructor, of which it learns from its first packet. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u64);
+} tx_destructor SEC(".maps");
 
 static __always_inline void telemetry_tick(u32 which)
 {
@@ -161,6 +192,13 @@ static __always_inline void telemetry_set_cc(struct telemetry_prefix_key *key)
 	__builtin_memcpy(key->cc, name, sizeof(key->cc));
 }
 
+static __always_inline u32 telemetry_netns(const struct telemetry_sock *s)
+{
+	const struct net *net = sock_field(s, skc_net.net);
+
+	return BPF_CORE_READ(net, ns.inum);
+}
+
 static __always_inline struct telemetry_flow *
 telemetry_new_flow(const struct telemetry_flow_key *key, const struct telemetry_sock *s,
 		   const struct tcp_sock *tp)
@@ -168,7 +206,6 @@ telemetry_new_flow(const struct telemetry_flow_key *key, const struct telemetry_
 	u32 first = 0;
 	void *blank = bpf_map_lookup_elem(&nothing, &first);
 	struct telemetry_flow *f;
-	const struct net *net;
 
 	if (!blank || bpf_map_update_elem(&flows, key, blank, BPF_NOEXIST))
 		return 0;
@@ -177,8 +214,6 @@ telemetry_new_flow(const struct telemetry_flow_key *key, const struct telemetry_
 		return 0;
 	telemetry_tick(TELEMETRY_FLOWS);
 	telemetry_prefix_of(key->remote, &f->prefix);
-	net = sock_field(s, skc_net.net);
-	f->netns = BPF_CORE_READ(net, ns.inum);
 	f->first_ns = bpf_ktime_get_ns();
 	f->lost_pkts = BPF_CORE_READ(tp, lost);
 	return f;
@@ -287,11 +322,14 @@ static __always_inline int telemetry_count(const void *sk, const struct tcp_swif
 		f->last_ns = in->now_ns;
 		f->hops = in->hops;
 		f->cookie = sock_field(&s, skc_cookie.counter);
-		telemetry_set_cc(&f->prefix); /* it may have changed */
+		/* Both may have changed: another namespace may lie where one was. */
+		telemetry_set_cc(&f->prefix);
+		f->prefix.netns = telemetry_netns(&s);
 		to = f->prefix;
 	} else {
 		telemetry_tick(TELEMETRY_NO_FLOW);
 		telemetry_prefix_of(key.remote, &to);
+		to.netns = telemetry_netns(&s);
 		telemetry_set_cc(&to);
 	}
 	p = telemetry_prefix_entry(&to);
@@ -369,16 +407,57 @@ static __always_inline bool telemetry_departs(const struct sk_buff *skb)
 	return BPF_CORE_READ_BITFIELD(skb, mono_delivery_time);
 }
 
+static __always_inline struct telemetry_tx_packet *telemetry_tx_packet(const struct sk_buff *skb)
+{
+	u32 at;
+
+	SWIFT_STATIC_ASSERT(TELEMETRY_MAX_TX_PACKETS == 1 << (32 - 22), "at ends there");
+	/* The verifier lets nobody calculate with a pointer, but for its copied lower half. */
+	asm volatile("%0 = %1" : "=w"(at) : "w"((u32)(u64)skb));
+	at = (at >> 6) * 0x9e3779b1U >> 22;
+	return bpf_map_lookup_elem(&tx_packets, &at);
+}
+
+/*
+ * Where two packets want one place the older one stays: if not, those that take long would be
+ * the ones that are lost. Packets that something else than tcp_wfree() ends (bare ACKs, what
+ * went through netem) are not followed.
+ */
+static __always_inline void telemetry_tx_follow(struct telemetry_tx_packet *p,
+						const struct sk_buff *skb,
+						const struct telemetry_flow_key *flow, u64 now_ns)
+{
+	u32 first = 0;
+	const u64 *wfree = bpf_map_lookup_elem(&tx_destructor, &first);
+	u64 old = p->skb;
+
+	if (!wfree || !*wfree || *wfree != (u64)skb->destructor || old == TX_PACKET_BUSY)
+		return;
+	if (old && old != (u64)skb && (s64)(now_ns - p->handed_ns) < TX_PACKET_FORGET_NS)
+		return;
+	if (__sync_val_compare_and_swap(&p->skb, old, TX_PACKET_BUSY) != old)
+		return;
+	p->departs_ns = skb->tstamp;
+	p->handed_ns = now_ns;
+	p->flow = *flow;
+	__sync_lock_test_and_set(&p->skb, (u64)skb);
+}
+
 SEC("tp_btf/net_dev_start_xmit")
 int BPF_PROG(telemetry_tx, struct sk_buff *skb)
 {
+	struct telemetry_tx_packet *p = telemetry_tx_packet(skb);
 	struct telemetry_flow_key key = {};
 	struct telemetry_prefix_key to;
 	struct telemetry_sock s;
 	struct telemetry_flow *f;
 	struct sock *sk;
 	s64 waited_ns;
+	u64 now_ns;
 
+	/* A device below another, or one that was busy: it begins now. */
+	if (p && p->skb == (u64)skb)
+		p->handed_ns = bpf_ktime_get_ns();
 	if (bpf_get_prandom_u32() > tx_threshold)
 		return 0;
 	sk = skb->sk;
@@ -390,10 +469,49 @@ int BPF_PROG(telemetry_tx, struct sk_buff *skb)
 	f = bpf_map_lookup_elem(&flows, &key);
 	if (!f)
 		return 0;
-	waited_ns = bpf_ktime_get_ns() - skb->tstamp;
+	now_ns = bpf_ktime_get_ns();
+	waited_ns = now_ns - skb->tstamp;
 	if (waited_ns < 0) /* a qdisc that does not wait for it */
 		waited_ns = 0;
 	to = f->prefix;
 	telemetry_add(f, telemetry_prefix_entry(&to), TELEMETRY_TX, swift_saturate_u32(waited_ns));
+	if (p)
+		telemetry_tx_follow(p, skb, &key, now_ns);
+	return 0;
+}
+
+SEC("fentry/tcp_wfree")
+int BPF_PROG(telemetry_tx_nic, struct sk_buff *skb)
+{
+	struct telemetry_tx_packet *p = telemetry_tx_packet(skb);
+	struct telemetry_flow_key key;
+	struct telemetry_prefix_key to;
+	struct telemetry_flow *f;
+	u64 departs_ns, *wfree;
+	u32 first = 0;
+	s64 took_ns;
+
+	if (!p)
+		return 0;
+	wfree = bpf_map_lookup_elem(&tx_destructor, &first);
+	if (wfree && !*wfree)
+		*wfree = (u64)skb->destructor;
+	if (p->skb != (u64)skb ||
+	    __sync_val_compare_and_swap(&p->skb, (u64)skb, TX_PACKET_BUSY) != (u64)skb)
+		return 0;
+	took_ns = bpf_ktime_get_ns() - p->handed_ns;
+	if (took_ns < 0) /* this clock may differ a little from one CPU to the next */
+		took_ns = 0;
+	departs_ns = p->departs_ns;
+	key = p->flow;
+	__sync_lock_test_and_set(&p->skb, 0);
+	if (departs_ns != skb->tstamp) /* of another packet, whose end was missed */
+		return 0;
+	f = bpf_map_lookup_elem(&flows, &key);
+	if (!f)
+		return 0;
+	to = f->prefix;
+	telemetry_add(f, telemetry_prefix_entry(&to), TELEMETRY_TX_NIC,
+		      swift_saturate_u32(took_ns));
 	return 0;
 }

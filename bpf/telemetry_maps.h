@@ -10,13 +10,15 @@
  *   counters   PERCPU_ARRAY of u64, by enum telemetry_counter
  *   settings   ARRAY[1] of struct telemetry_settings
  *
+ * (and what it keeps to itself: nothing, tx_packets, tx_destructor)
+ *
  * A histogram is log-linear: values below 4 units have a bucket each, and every power of
  * two above has 4 of equal width. A bucket is at most 25 % wide: its middle is within
  * 12.5 % of all that it counts, or within half a unit.
  *
  * A flow's counts are written under its socket's lock, those of a prefix by one CPU in a
  * program that the kernel does not enter twice there: neither needs atomics. Only a flow's
- * TELEMETRY_TX may, rarely, be written by two CPUs at once.
+ * TELEMETRY_TX and TELEMETRY_TX_NIC may, rarely, be written by two CPUs at once.
  */
 #ifndef BPF_TELEMETRY_MAPS_H
 #define BPF_TELEMETRY_MAPS_H
@@ -29,6 +31,7 @@
 #define TELEMETRY_MAX_NETWORKS 1024
 #define TELEMETRY_V4_LEN 24
 #define TELEMETRY_V6_LEN 64
+#define TELEMETRY_MAX_TX_PACKETS 1024 /* with the driver, of those that are timed */
 
 #define TELEMETRY_UNIT_SHIFT 6 /* 64 ns; of windows 64/65536 packets */
 #define TELEMETRY_SUB_BITS 2
@@ -43,6 +46,7 @@ enum telemetry_value {
 	TELEMETRY_TARGET, /* of the fabric delay */
 	TELEMETRY_WINDOW, /* the smaller one, in 1/65536 packets */
 	TELEMETRY_TX, /* from a packet's departure time to its hand-over to the driver */
+	TELEMETRY_TX_NIC, /* from there until the driver lets go of it */
 	TELEMETRY_VALUES
 };
 
@@ -63,12 +67,12 @@ struct telemetry_flow_key {
 struct telemetry_prefix_key {
 	u8 addr[16];
 	u32 prefix_len; /* 0 .. 128 of the mapped address, or TELEMETRY_OTHER */
+	u32 netns; /* inode number; 0 of TELEMETRY_OTHER, which is of all namespaces */
 	char cc[16];
 };
 
 struct telemetry_flow {
 	struct telemetry_prefix_key prefix; /* with the congestion control of the newest sample */
-	u32 netns; /* inode number */
 	u64 cookie; /* the socket's, 0 until somebody asked the kernel for it */
 	u64 first_ns; /* CLOCK_MONOTONIC */
 	u64 last_ns;
@@ -116,9 +120,9 @@ struct telemetry_event {
 };
 
 SWIFT_STATIC_ASSERT(sizeof(struct telemetry_flow_key) == 48, "read by user space");
-SWIFT_STATIC_ASSERT(sizeof(struct telemetry_prefix_key) == 36, "read by user space");
-SWIFT_STATIC_ASSERT(sizeof(struct telemetry_flow) == 3368, "read by user space");
-SWIFT_STATIC_ASSERT(sizeof(struct telemetry_prefix) == 6520, "read by user space");
+SWIFT_STATIC_ASSERT(sizeof(struct telemetry_prefix_key) == 40, "read by user space");
+SWIFT_STATIC_ASSERT(sizeof(struct telemetry_flow) == 3776, "read by user space");
+SWIFT_STATIC_ASSERT(sizeof(struct telemetry_prefix) == 7328, "read by user space");
 SWIFT_STATIC_ASSERT(sizeof(struct telemetry_settings) == 256, "read by user space");
 SWIFT_STATIC_ASSERT(sizeof(struct telemetry_event) == 72, "two programs share it");
 
