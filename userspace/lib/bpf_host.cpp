@@ -314,7 +314,7 @@ public:
 			return errno_error("cannot open the BPF object " + file, errno);
 		self->object_.reset(bpf_object__open_file(file.c_str(), nullptr));
 		if (const long code = libbpf_get_error(self->object_.get()); code != 0) {
-			self->object_.release(); // newer libbpf: null; older: a code, not an object
+			(void)self->object_.release(); // newer libbpf: null; older: a code, not an object
 			return Error{"not a BPF object that libbpf can read: " +
 					     (self->messages_.first().empty() ?
 						      std::string(std::strerror(static_cast<int>(-code))) :
@@ -781,7 +781,7 @@ public:
 		BpfBytes copies;
 
 		if (value.size() != info->value_size)
-			return Error{"cannot write " + pin + ": its values have another size"};
+			return Error{"cannot write " + pin + ": its values have another size: who loaded it is of another version"};
 		for (const std::size_t bytes = copied_bytes(*info); copies.size() < bytes;) {
 			copies.insert(copies.end(), value.begin(), value.end());
 			if (per_cpu(*info))

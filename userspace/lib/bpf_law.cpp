@@ -14,66 +14,56 @@ namespace swift {
 
 namespace {
 
+// What the shells around the laws add, as the last rows of their tables.
+constexpr BpfTunable max_rtt{"max_rtt_ns", 5000000, 1000, 2147483647,
+			     "handshake RTT above which a flow runs Reno instead"};
+constexpr BpfTunable dscp{"dscp", -1, -1, 63, "DSCP of its packets; -1 = leave it"};
+
 #define SWIFT_X(name, def, lo, hi, doc) BpfTunable{#name, def, lo, hi, doc},
-constexpr std::array swift_table = {
-	SWIFT_TUNABLES(SWIFT_X)
-	// What the shell around the law adds.
-	BpfTunable{"max_rtt_ns", 5000000, 1000, 2147483647,
-		   "handshake RTT above which a flow runs Reno instead"},
-};
-constexpr std::array timely_table = {TIMELY_TUNABLES(SWIFT_X)};
-constexpr std::array gcn_table = {GCN_TUNABLES(SWIFT_X)};
+constexpr std::array swift_table = {SWIFT_TUNABLES(SWIFT_X) max_rtt, dscp};
+constexpr std::array timely_table = {TIMELY_TUNABLES(SWIFT_X) dscp};
+constexpr std::array gcn_table = {GCN_TUNABLES(SWIFT_X) dscp};
 #undef SWIFT_X
 
 // In the order of enum swift_target_policy.
 constexpr std::array<std::string_view, 3> policy_words = {"static", "base_rtt", "base_rtt_plus"};
 static_assert(SWIFT_TARGET_BASE_RTT_PLUS + 1 == policy_words.size());
 
-// The core's structs of tunables are one u32 a row of their tables.
-template <typename Params, typename Tunables, const char *(*prepare)(Params *, const Tunables *)>
+// The core's structs of tunables are one u32 a row of their tables; what the shell adds
+// comes after them.
+template <typename Profile, typename Tunables, auto prepare>
 const char *convert(std::byte *out, const std::uint32_t *values)
 {
+	const std::uint32_t *of_shell = values + sizeof(Tunables) / sizeof(std::uint32_t);
 	Tunables t;
-	Params p{}; // what is padding in it goes to the kernel too
+	Profile p{}; // what is padding in it goes to the kernel too
 
 	std::memcpy(&t, values, sizeof(t));
-	const char *wrong = prepare(&p, &t);
-
-	if (!wrong)
-		std::memcpy(out, &p, sizeof(p));
-	return wrong;
+	if (const char *wrong = prepare(&p.law, &t))
+		return wrong;
+	if constexpr (requires { p.max_rtt_ns; }) {
+		if (!max_rtt.allows(*of_shell))
+			return max_rtt.name.data();
+		p.max_rtt_ns = *of_shell++;
+	}
+	if (!dscp.allows(*of_shell))
+		return dscp.name.data();
+	p.dscp = static_cast<std::int32_t>(*of_shell);
+	std::memcpy(out, &p, sizeof(p));
+	return nullptr;
 }
 
-const char *convert_swift(std::byte *out, const std::uint32_t *values)
-{
-	constexpr std::size_t of_law = sizeof(swift_tunables) / sizeof(std::uint32_t);
-	bpf_swift_profile p{};
-	const char *wrong = convert<swift_params, swift_tunables, swift_params_prepare>(
-		reinterpret_cast<std::byte *>(&p.law), values);
-
-	p.max_rtt_ns = values[of_law];
-	if (!wrong && (p.max_rtt_ns < swift_table.back().min || p.max_rtt_ns > swift_table.back().max))
-		wrong = swift_table.back().name.data();
-	if (!wrong)
-		std::memcpy(out, &p, sizeof(p));
-	return wrong;
-}
-
-template <typename Params, typename Tunables, const char *(*prepare)(Params *, const Tunables *)>
-constexpr BpfLaw law(std::string_view name, std::string_view params_map, std::span<const BpfTunable> table)
-{
-	return {name, params_map, "", sizeof(Params), table,
-		convert<Params, Tunables, prepare>};
-}
-
-static_assert(sizeof(swift_tunables) == (swift_table.size() - 1) * sizeof(std::uint32_t));
-static_assert(sizeof(timely_tunables) == timely_table.size() * sizeof(std::uint32_t));
-static_assert(sizeof(gcn_tunables) == gcn_table.size() * sizeof(std::uint32_t));
+static_assert(sizeof(swift_tunables) == (swift_table.size() - 2) * sizeof(std::uint32_t));
+static_assert(sizeof(timely_tunables) == (timely_table.size() - 1) * sizeof(std::uint32_t));
+static_assert(sizeof(gcn_tunables) == (gcn_table.size() - 1) * sizeof(std::uint32_t));
 
 const std::array<BpfLaw, 3> laws = {
-	BpfLaw{"swift", "swift_params", "swift_profiles", sizeof(bpf_swift_profile), swift_table, convert_swift},
-	law<timely_params, timely_tunables, timely_params_prepare>("timely", "timely_params", timely_table),
-	law<gcn_params, gcn_tunables, gcn_params_prepare>("gcn", "gcn_params", gcn_table)};
+	BpfLaw{"swift", "swift_params", "swift_profiles", sizeof(bpf_swift_profile), swift_table,
+	       convert<bpf_swift_profile, swift_tunables, swift_params_prepare>},
+	BpfLaw{"timely", "timely_params", "", sizeof(bpf_timely_profile), timely_table,
+	       convert<bpf_timely_profile, timely_tunables, timely_params_prepare>},
+	BpfLaw{"gcn", "gcn_params", "", sizeof(bpf_gcn_profile), gcn_table,
+	       convert<bpf_gcn_profile, gcn_tunables, gcn_params_prepare>}};
 
 // What else a tunable that is in its range depends on.
 std::string_view dependence(std::string_view name)
@@ -101,11 +91,21 @@ const BpfTunable *find(const BpfLaw &law, std::string_view name)
 
 } // namespace
 
+std::int64_t BpfTunable::number(std::uint32_t value) const
+{
+	return min < 0 ? std::int64_t{static_cast<std::int32_t>(value)} : std::int64_t{value};
+}
+
+bool BpfTunable::allows(std::uint32_t value) const
+{
+	return number(value) >= min && number(value) <= max;
+}
+
 std::string BpfTunable::text(std::uint32_t value) const
 {
 	if (name == "target_policy" && value < policy_words.size())
 		return std::string(policy_words[value]);
-	return std::to_string(value);
+	return std::to_string(number(value));
 }
 
 std::string BpfTunable::range() const
@@ -120,7 +120,9 @@ BpfValues BpfLaw::defaults(std::string_view variant) const
 	BpfValues values;
 
 	for (const BpfTunable &t : tunables)
-		values.push_back(t.name == "split" && variant.ends_with("_v0") ? 0 : t.fallback);
+		values.push_back(t.name == "split" && variant.ends_with("_v0") ?
+					 0 :
+					 static_cast<std::uint32_t>(t.fallback));
 	return values;
 }
 
@@ -176,10 +178,9 @@ Result<std::vector<std::byte>> BpfLaw::prepare(const BpfValues &values) const
 
 	const BpfTunable *t = find(*this, wrong);
 	const std::uint32_t value = values[static_cast<std::size_t>(t - tunables.data())];
-	const bool in_range = value >= t->min && value <= t->max;
 
 	return Error{wrong, t->text(value),
-		     in_range ? std::string(dependence(t->name)) : t->range()};
+		     t->allows(value) ? std::string(dependence(t->name)) : t->range()};
 }
 
 std::span<const BpfLaw> bpf_laws()

@@ -18,17 +18,19 @@ namespace swift {
 
 struct BpfTunable {
 	std::string_view name;
-	std::uint32_t fallback;
-	std::uint32_t min;
-	std::uint32_t max;
+	std::int64_t fallback;
+	std::int64_t min; // below 0: the value is a signed word
+	std::int64_t max;
 	std::string_view meaning;
 
+	[[nodiscard]] std::int64_t number(std::uint32_t value) const;
+	[[nodiscard]] bool allows(std::uint32_t value) const;
 	// As the operator writes it: a number, or target_policy's word.
 	[[nodiscard]] std::string text(std::uint32_t value) const;
 	[[nodiscard]] std::string range() const;
 };
 
-// A law's tunables, in the order of its table.
+// A law's tunables, in the order of its table, as the words that the maps have.
 using BpfValues = std::vector<std::uint32_t>;
 
 struct BpfLaw {

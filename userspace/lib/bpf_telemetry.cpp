@@ -24,6 +24,7 @@ constexpr const char *decided = "swift_decided_at"; // of a variant
 constexpr const char *module_program = "telemetry_module";
 constexpr const char *variant_program = "telemetry_variant";
 constexpr const char *tx_program = "telemetry_tx";
+constexpr const char *tx_nic_program = "telemetry_tx_nic";
 constexpr unsigned mapped_bits = 96;
 constexpr std::size_t cc_bytes = 16;
 constexpr const char *module_cc = "swift";
@@ -149,10 +150,9 @@ Result<bool> BpfTelemetry::attach_module(const std::string &dir)
 	return ok.error();
 }
 
-Result<void> BpfTelemetry::watch_program(const std::string &dir, const std::string &name,
-					 const std::string &pin, std::uint32_t id)
+Result<std::unique_ptr<BpfObject>> BpfTelemetry::open_again(const std::string &dir,
+							    const std::string &program)
 {
-	const std::string tail = name + "~" + std::to_string(id);
 	auto settings = host_.read(dir + "/settings", first_key());
 
 	if (!settings)
@@ -169,31 +169,57 @@ Result<void> BpfTelemetry::watch_program(const std::string &dir, const std::stri
 	if (!object)
 		return object.error();
 	for (const BpfProgram &p : (*object)->programs())
-		if (p.name != variant_program)
+		if (p.name != program)
 			if (auto ok = (*object)->skip_program(p.name); !ok)
-				return ok;
+				return ok.error();
 	for (const BpfMap &m : (*object)->maps())
 		if (!m.internal)
 			if (auto ok = (*object)->reuse_map(m.name, dir + "/" + m.name); !ok)
-				return ok;
+				return ok.error();
+	return object;
+}
+
+Result<void> BpfTelemetry::start(BpfObject &object, const std::string &program, const std::string &dir,
+				 const std::string &pin)
+{
+	if (auto ok = object.load(false); !ok)
+		return ok;
+	if (auto ok = object.attach_tracing(program); !ok)
+		return ok;
+	if (auto ok = object.pin_program(program, dir + "/prog_" + pin); !ok)
+		return ok;
+
+	auto ok = object.pin_link(program, dir + "/link_" + pin);
+
+	if (!ok)
+		(void)host_.remove_pin(dir + "/prog_" + pin);
+	return ok;
+}
+
+Result<void> BpfTelemetry::watch_program(const std::string &dir, const std::string &name,
+					 const std::string &pin, std::uint32_t id)
+{
+	auto object = open_again(dir, variant_program);
+
+	if (!object)
+		return object.error();
 	if (auto ok = (*object)->set_constant("cc_name", cc_constant(name)); !ok)
 		return ok;
 	if (auto ok = (*object)->set_target(variant_program, pin, decided); !ok)
 		return ok;
 	if (auto ok = make_other(dir, name); !ok)
 		return ok;
-	if (auto ok = (*object)->load(false); !ok)
-		return ok;
-	if (auto ok = (*object)->attach_tracing(variant_program); !ok)
-		return ok;
-	if (auto ok = (*object)->pin_program(variant_program, dir + "/prog_" + tail); !ok)
-		return ok;
+	return start(**object, variant_program, dir, name + "~" + std::to_string(id));
+}
 
-	auto ok = (*object)->pin_link(variant_program, dir + "/link_" + tail);
+// By itself: a kernel that cannot have it loses nothing else.
+Result<void> BpfTelemetry::watch_releases(const std::string &dir)
+{
+	auto object = open_again(dir, tx_nic_program);
 
-	if (!ok)
-		(void)host_.remove_pin(dir + "/prog_" + tail);
-	return ok;
+	if (!object)
+		return object.error();
+	return start(**object, tx_nic_program, dir, tx_nic_program);
 }
 
 Result<void> BpfTelemetry::watch_in(const std::string &dir, const std::string &name)
@@ -303,14 +329,15 @@ Result<BpfTelemetry::Plan> BpfTelemetry::plan(const TelemetryRequest &r, BpfRepo
 	return plan;
 }
 
-Result<void> BpfTelemetry::build(Plan &plan, bool &module_attached)
+Result<void> BpfTelemetry::build(Plan &plan, bool &module_attached, std::optional<Error> &no_nic)
 {
 	BpfObject &object = *plan.object;
 	const std::string dir = staging_dir();
 	const std::uint32_t one_in = plan.settings.tx_one_in;
 
 	for (const auto &[map, n] : {std::pair("flows", plan.max_flows),
-				     std::pair("prefixes", plan.max_prefixes + telemetry_spare_prefixes)})
+				     std::pair("prefixes", plan.max_prefixes + telemetry_spare_prefixes),
+				     std::pair("tx_packets", one_in ? TELEMETRY_MAX_TX_PACKETS : 1U)})
 		if (auto ok = object.set_max_entries(map, n); !ok)
 			return ok;
 	if (auto ok = object.set_constant("tx_threshold", bytes_of(one_in ? 0xffffffffU / one_in : 0)); !ok)
@@ -340,6 +367,8 @@ Result<void> BpfTelemetry::build(Plan &plan, bool &module_attached)
 			return ok;
 		if (auto ok = object.pin_link(tx_program, dir + "/link_" + tx_program); !ok)
 			return ok;
+		if (auto ok = watch_releases(dir); !ok)
+			no_nic = ok.error();
 	}
 
 	auto attached = attach_module(dir);
@@ -403,11 +432,12 @@ BpfReport BpfTelemetry::load(const TelemetryRequest &request)
 		return failed(plan.error());
 
 	bool module_attached = module_loaded(system_);
+	std::optional<Error> no_nic;
 
 	if (!dry) {
 		if (auto ok = take_down(staging_dir()); !ok)
 			return failed(ok.error());
-		if (auto ok = build(*plan, module_attached); !ok) {
+		if (auto ok = build(*plan, module_attached, no_nic); !ok) {
 			report.verifier_log = plan->object->verifier_log();
 			(void)take_down(staging_dir());
 			for (const std::string &name : variants())
@@ -424,6 +454,11 @@ BpfReport BpfTelemetry::load(const TelemetryRequest &request)
 		report.steps.push_back((dry ? "would attach " : "attached ") +
 				       std::string("telemetry_tx to net_dev_start_xmit, for one packet in ") +
 				       std::to_string(plan->settings.tx_one_in));
+	if (plan->settings.tx_one_in && !no_nic)
+		report.steps.push_back((dry ? "would attach " : "attached ") +
+				       std::string("telemetry_tx_nic to tcp_wfree(), for the same packets"));
+	if (no_nic)
+		report.notes.push_back("the NIC's share of their way (tx_nic_ns) is not measured: " + no_nic->text());
 	for (const std::string &name : variants())
 		report.steps.push_back((dry ? "would watch " : "watches ") + name);
 	if (module_attached)
@@ -510,6 +545,7 @@ std::optional<TelemetryStatus> BpfTelemetry::status() const
 		return s;
 	}
 	s.module_attached = host_.exists(dir + "/" + telemetry_module_link);
+	s.tx_nic_attached = host_.exists(dir + "/" + telemetry_tx_nic_link);
 	for (const std::string &pin : pins_of(dir, "link_"))
 		if (const auto dot = pin.rfind('~'); dot != std::string::npos)
 			if (const std::string name = pin.substr(5, dot - 5);

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,7 +30,7 @@ struct TelemetryRequest {
 	std::string v6_len; // 0 .. 128; "": 64
 	std::string max_flows; // "": 16384
 	std::string max_prefixes; // "": 256
-	std::string tx_one_in; // "": no transmit share
+	std::string tx_one_in; // "": no transmit shares
 	bool dry_run = false;
 };
 
@@ -41,6 +42,7 @@ struct TelemetryStatus {
 	std::uint32_t max_flows = 0;
 	std::uint32_t max_prefixes = 0;
 	std::uint32_t tx_one_in = 0;
+	bool tx_nic_attached = false;
 	std::int64_t since_ns = 0; // CLOCK_REALTIME; 0: not known
 };
 
@@ -63,7 +65,12 @@ private:
 	struct Plan;
 
 	Result<Plan> plan(const TelemetryRequest &request, BpfReport &report) const;
-	Result<void> build(Plan &plan, bool &module_attached);
+	Result<void> build(Plan &plan, bool &module_attached, std::optional<Error> &no_nic);
+	// The file of @dir's programs once more: @program alone, with the maps that are in @dir.
+	Result<std::unique_ptr<BpfObject>> open_again(const std::string &dir, const std::string &program);
+	Result<void> start(BpfObject &object, const std::string &program, const std::string &dir,
+			   const std::string &pin);
+	Result<void> watch_releases(const std::string &dir);
 	Result<void> watch_program(const std::string &dir, const std::string &name, const std::string &pin,
 				   std::uint32_t id);
 	Result<void> watch_in(const std::string &dir, const std::string &name);

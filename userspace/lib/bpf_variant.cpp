@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "diag.h"
+#include "maps.h"
 #include "telemetry.h"
 #include "text.h"
 
@@ -72,6 +73,27 @@ Result<BpfValues> values_of(const BpfLaw &law, const BpfBytes &bytes)
 		return Error{"loaded by a swiftctl of another version: unload it and load it again"};
 	std::memcpy(values.data(), bytes.data(), bytes.size());
 	return values;
+}
+
+// Of one CPU after the other.
+std::vector<std::pair<std::string_view, std::uint64_t>> stamps_of(const BpfBytes &bytes)
+{
+	std::vector<std::pair<std::string_view, std::uint64_t>> out = {
+#define SWIFT_X(name) {#name, 0},
+		BPF_SWIFT_STAMPS(SWIFT_X)
+#undef SWIFT_X
+	};
+
+	for (std::size_t at = 0; at + sizeof(bpf_swift_stamps) <= bytes.size(); at += sizeof(bpf_swift_stamps)) {
+		bpf_swift_stamps s;
+		auto to = out.begin();
+
+		std::memcpy(&s, bytes.data() + at, sizeof(s));
+#define SWIFT_X(name) to++->second += s.name;
+		BPF_SWIFT_STAMPS(SWIFT_X)
+#undef SWIFT_X
+	}
+	return out;
 }
 
 bool on_cgroup(const BpfProgram &p)
@@ -797,6 +819,14 @@ BpfReport BpfVariants::swap(const BpfLoadRequest &request)
 	if (plan->law != law)
 		return failed(Error{"another law than the one that runs", std::string(plan->law->name),
 				    law ? std::string(law->name) : ""});
+	// The new one gets the values as they are, and what cannot be read cannot be set.
+	const auto tunables = host_.map(dir + "/tunables");
+
+	if (!tunables)
+		return failed(tunables.error());
+	if (tunables->value_bytes != law->tunables.size() * sizeof(std::uint32_t))
+		return failed(Error{name + " was loaded by a swiftctl of another version, with other "
+					   "tunables: unload it and load the new one"});
 	for (const BpfMap &m : plan->maps) {
 		const std::string pin = dir + "/" + m.name;
 
@@ -1051,6 +1081,8 @@ BpfStatus BpfVariants::status(const std::string &name, const std::string &dir)
 			if (const auto keys = host_.keys(dir + "/" + std::string(law->profiles_map)))
 				s.profiles = keys->size();
 	}
+	if (auto stamps = host_.read(dir + "/swift_stamps", first_key()); stamps && *stamps)
+		s.stamps = stamps_of(**stamps);
 	s.flows = flows_of(name);
 	s.is_default = default_cc() == name;
 	return s;

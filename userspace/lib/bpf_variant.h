@@ -65,6 +65,8 @@ struct BpfStatus {
 	std::string law; // "": not known
 	std::size_t profiles = 0;
 	std::size_t flows = 0; // in this network namespace
+	// What became of packets' receive stamps, by the names of bpf/maps.h; none: it takes none.
+	std::vector<std::pair<std::string_view, std::uint64_t>> stamps;
 	std::int64_t since_ns = 0; // CLOCK_REALTIME; 0: not known
 	bool is_default = false;
 };

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
+#include <utility>
 
+#include "genl.h"
 #include "text.h"
 
 namespace swift {
@@ -296,14 +298,19 @@ void ClockFeeder::leave(Nic &nic, const std::string &why)
 	remember();
 }
 
-// The line that the module has of us is no good any more.
+// The line that is out there of us is no good any more.
 void ClockFeeder::drop_line(Nic &nic)
 {
-	if (nic.sent && nic.s.ifindex)
+	if (nic.sent && nic.s.ifindex) {
 		// If it fails the line dies by itself, soon.
-		(void)!host_.remove_line(nic.s.ifindex);
+		if (nic.s.module)
+			(void)!host_.remove_line(nic.s.ifindex);
+		host_.remove_bpf_line(nic.s.ifindex);
+	}
 	nic.sent = false;
 	nic.s.line.reset();
+	nic.s.module = false;
+	nic.s.variants.clear();
 }
 
 void ClockFeeder::forget(Nic &nic)
@@ -357,6 +364,7 @@ void ClockFeeder::work(Nic &nic)
 			nic.check_ns = 0;
 			return;
 		}
+		nic.napis_due = true;
 	}
 	if (!open(nic))
 		return;
@@ -600,30 +608,43 @@ void ClockFeeder::send(Nic &nic)
 	if (!line)
 		return;
 
-	const auto done =
-		host_.set_line(nic.s.ifindex, *line, static_cast<std::uint32_t>(valid_ns / ms));
+	const auto valid_ms = static_cast<std::uint32_t>(valid_ns / ms);
+	const auto done = now < module_ns_ ? Result<void>(Error{"not loaded", {}, {}, error_no_module}) :
+					     host_.set_line(nic.s.ifindex, *line, valid_ms);
+	const bool no_module = !done && done.error().code == error_no_module;
 
-	if (done) {
-		nic.sent = true;
-		nic.s.line = line;
-		nic.restarts = 0;
-		nic.send_ns = 0;
-		if (nic.s.state != FeedState::fed) {
-			set_state(nic, FeedState::fed);
-			tell(nic, false, "fed",
-			     "fed from /dev/ptp" + std::to_string(nic.s.phc_index) + " (" +
-				     std::string(phc_method_text(nic.phc->method())) + " readings)");
+	if (no_module && now >= module_ns_)
+		module_ns_ = now + retry_gap_ns;
+	// Who feeds the module feeds the variants; a line that it does not take is nobody's.
+	if (done || no_module) {
+		const BpfFed bpf = host_.set_bpf_line(nic.s.ifindex, *line, valid_ms, now);
+		const std::string trouble = bpf.error ? bpf.error->text() : "";
+
+		if (done || !bpf.variants.empty()) {
+			fed(nic, *line, static_cast<bool>(done), bpf.variants);
+			if (std::exchange(nic.bpf_trouble, trouble) != trouble && !trouble.empty())
+				tell(nic, true, "bpf", "BPF variants cannot be fed: " + trouble);
+			if (!bpf.variants.empty() && nic.napis_due)
+				feed_napis(nic);
+			return;
 		}
-		return;
-	}
-	nic.s.line.reset();
-	nic.sent = false;
-	switch (done.error().code) {
-	case error_no_module:
+		drop_line(nic);
 		nic.send_ns = now + retry_gap_ns;
 		set_state(nic, FeedState::no_module,
-			  "the module tcp_swift is not loaded (or too old): ready, and waiting for it");
-		break;
+			  trouble.empty() ?
+				  "neither the module tcp_swift (or it is too old) nor a BPF variant that takes "
+				  "clocks (bpf_swift) is loaded: ready, and waiting for one" :
+				  "the module tcp_swift is not loaded (or too old), and BPF variants cannot be fed: " +
+					  trouble);
+		return;
+	}
+	if (nic.sent)
+		host_.remove_bpf_line(nic.s.ifindex);
+	nic.sent = false;
+	nic.s.line.reset();
+	nic.s.module = false;
+	nic.s.variants.clear();
+	switch (done.error().code) {
 	case EBUSY:
 		nic.send_ns = now + rare_gap_ns;
 		set_state(nic, FeedState::busy,
@@ -644,6 +665,42 @@ void ClockFeeder::send(Nic &nic)
 		set_state(nic, FeedState::failed, done.error().text());
 		break;
 	}
+}
+
+// Without them packets are known by the device that they came by: nothing that ends feeding.
+void ClockFeeder::feed_napis(Nic &nic)
+{
+	const auto done = host_.set_bpf_napis(nic.s.ifindex);
+	const std::string trouble = done ? "" : done.error().text();
+
+	nic.napis_due = false;
+	if (std::exchange(nic.napi_trouble, trouble) != trouble && !trouble.empty())
+		tell(nic, true, "bpf", "BPF variants cannot be told its NAPIs: " + trouble);
+}
+
+void ClockFeeder::fed(Nic &nic, const ClockLine &line, bool module,
+		      const std::vector<std::string> &variants)
+{
+	const bool news = nic.s.state != FeedState::fed || nic.s.module != module ||
+			  nic.s.variants != variants;
+	std::string to;
+
+	if (nic.s.variants != variants)
+		nic.napis_due = true;
+	nic.sent = true;
+	nic.s.line = line;
+	nic.s.module = module;
+	nic.s.variants = variants;
+	nic.restarts = 0;
+	nic.send_ns = 0;
+	if (!news)
+		return;
+	for (const std::string &name : variants)
+		to += (to.empty() ? module ? " to the module and " : " to " : ", ") + name;
+	set_state(nic, FeedState::fed);
+	tell(nic, false, "fed",
+	     "fed from /dev/ptp" + std::to_string(nic.s.phc_index) + " (" +
+		     std::string(phc_method_text(nic.phc->method())) + " readings)" + to);
 }
 
 } // namespace swift

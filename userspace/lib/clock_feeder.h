@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The clock feeder: turns NICs' hardware stamping on, keeps the line from each NIC's
-// clock to the host's and tells it to the module, whatever NICs, drivers, other programs
+// clock to the host's and tells it to the module and to BPF variants, whatever NICs, drivers, other programs
 // and the module do meanwhile. One thread, any number of NICs, driven by an event loop
 // that it does not own: when fd() is readable, call dispatch().
 #pragma once
@@ -32,7 +32,7 @@ enum class FeedState {
 	yielded, // another program has changed its stamping
 	failed, // an operation failed; it is tried again
 	measuring, // too few readings yet
-	no_module,
+	no_module, // nor a BPF variant
 	busy, // another feeder has it
 	fed,
 };
@@ -53,6 +53,8 @@ struct FeedStatus {
 	FeedState state = FeedState::absent;
 	std::string trouble; // why it is not fed
 	std::optional<ClockLine> line; // the newest
+	bool module = false; // has it
+	std::vector<std::string> variants; // in BPF, that have it
 };
 
 class ClockFeeder {
@@ -91,7 +93,10 @@ private:
 		unsigned restarts = 0; // since the last line
 		unsigned read_errors = 0; // in a row
 		std::vector<std::int64_t> lost_ns; // when the stamping was found off
-		bool sent = false; // the module has a line of ours
+		bool sent = false; // somebody has a line of ours
+		std::string bpf_trouble; // as told
+		std::string napi_trouble;
+		bool napis_due = true; // to be told to BPF variants
 	};
 
 	Nic *find(std::uint32_t ifindex);
@@ -109,6 +114,8 @@ private:
 	void read(Nic &nic);
 	void stepped(Nic &nic);
 	void send(Nic &nic);
+	void fed(Nic &nic, const ClockLine &line, bool module, const std::vector<std::string> &variants);
+	void feed_napis(Nic &nic);
 	void drop_line(Nic &nic);
 	void forget(Nic &nic);
 	bool remember();
@@ -124,6 +131,7 @@ private:
 	StampingMemory memory_;
 	std::vector<RememberedStamping> leftovers_; // of a feeder that was killed
 	std::vector<std::unique_ptr<Nic>> nics_;
+	std::int64_t module_ns_ = 0; // not before: when it is missing the kernel runs modprobe, each time
 	bool running_ = false;
 };
 

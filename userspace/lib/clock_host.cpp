@@ -6,7 +6,6 @@
 #include <linux/rtnetlink.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/timerfd.h>
 #include <time.h>
 
@@ -14,6 +13,7 @@
 #include <array>
 #include <cerrno>
 
+#include "diag.h"
 #include "fd.h"
 #include "genl.h"
 #include "system.h"
@@ -53,9 +53,9 @@ Result<void> wait_for(int epoll, int fd)
 
 class RealClockHost final : public ClockHost {
 public:
-	RealClockHost(Fd epoll, Fd timer, Socket events, ClockClient client)
+	RealClockHost(Fd epoll, Fd timer, Socket events, ClockClient client, std::uint64_t netns)
 		: epoll_(std::move(epoll)), timer_(std::move(timer)), events_(std::move(events)),
-		  client_(std::move(client))
+		  client_(std::move(client)), netns_(netns), bpf_(real_bpf_host()), bpf_clocks_(*bpf_, netns)
 	{
 	}
 
@@ -69,9 +69,7 @@ public:
 
 	std::string netns() const override
 	{
-		struct stat s {};
-
-		return stat("/proc/self/ns/net", &s) == 0 ? std::to_string(s.st_ino) : "0";
+		return std::to_string(netns_);
 	}
 
 	Result<std::unique_ptr<PhcDevice>> open_phc(int index) override
@@ -148,6 +146,21 @@ public:
 
 	Result<void> remove_line(std::uint32_t ifindex) override { return client_.remove(ifindex); }
 
+	BpfFed set_bpf_line(std::uint32_t ifindex, const ClockLine &line, std::uint32_t valid_ms,
+			    std::int64_t now_ns) override
+	{
+		return bpf_clocks_.set(ifindex, line, valid_ms, now_ns);
+	}
+
+	Result<void> set_bpf_napis(std::uint32_t ifindex) override
+	{
+		const auto ids = napi_ids_.of(ifindex);
+
+		return ids ? bpf_clocks_.set_napis(ifindex, *ids) : Result<void>();
+	}
+
+	void remove_bpf_line(std::uint32_t ifindex) override { bpf_clocks_.remove(ifindex); }
+
 	std::string owner_of(std::uint32_t ifindex) override
 	{
 		const auto clocks = client_.all();
@@ -185,6 +198,10 @@ private:
 	Fd timer_;
 	Socket events_;
 	ClockClient client_;
+	std::uint64_t netns_;
+	std::unique_ptr<BpfHost> bpf_;
+	BpfClocks bpf_clocks_;
+	NapiIds napi_ids_;
 };
 
 } // namespace
@@ -195,6 +212,7 @@ Result<std::unique_ptr<ClockHost>> real_clock_host()
 	Fd timer(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
 	auto events = route_socket(RTMGRP_LINK, SOCK_NONBLOCK);
 	auto client = ClockClient::open();
+	auto netns = netns_cookie();
 
 	if (!epoll || !timer)
 		return errno_error("cannot make a timer", errno);
@@ -202,11 +220,13 @@ Result<std::unique_ptr<ClockHost>> real_clock_host()
 		return events.error();
 	if (!client)
 		return client.error();
+	if (!netns)
+		return netns.error();
 	for (const int fd : {timer.get(), mnl_socket_get_fd(events->get())})
 		if (auto done = wait_for(epoll.get(), fd); !done)
 			return done.error();
 	return std::unique_ptr<ClockHost>(std::make_unique<RealClockHost>(
-		std::move(epoll), std::move(timer), std::move(*events), std::move(*client)));
+		std::move(epoll), std::move(timer), std::move(*events), std::move(*client), *netns));
 }
 
 } // namespace swift

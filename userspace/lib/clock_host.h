@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The world of the clock feeder beyond files and NIC ioctls (system.h): time, PHCs, link
-// events, the module's clock table. An interface, so that tests put a made-up one in its
+// events, the clock tables of the module and of BPF variants. An interface, so that tests put a made-up one in its
 // place. It decides nothing.
 #pragma once
 
@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "bpf_clocks.h"
 #include "clock_fit.h"
 #include "link.h"
 #include "phc.h"
@@ -24,7 +25,7 @@ public:
 	virtual ~ClockHost() = default;
 
 	[[nodiscard]] virtual std::int64_t now_ns() const = 0; // CLOCK_MONOTONIC
-	// Tells network namespaces apart, in a file's name.
+	// The cookie of its network namespace, for a file's name.
 	[[nodiscard]] virtual std::string netns() const = 0;
 
 	virtual Result<std::unique_ptr<PhcDevice>> open_phc(int index) = 0;
@@ -36,6 +37,12 @@ public:
 	virtual Result<void> set_line(std::uint32_t ifindex, const ClockLine &line,
 				      std::uint32_t valid_ms) = 0;
 	virtual Result<void> remove_line(std::uint32_t ifindex) = 0;
+	// The same in every BPF variant that takes clocks. @now_ns: when its validity begins.
+	virtual BpfFed set_bpf_line(std::uint32_t ifindex, const ClockLine &line, std::uint32_t valid_ms,
+				    std::int64_t now_ns) = 0;
+	// Which NAPIs are the device's, in every BPF variant that takes clocks. May take long.
+	virtual Result<void> set_bpf_napis(std::uint32_t ifindex) = 0;
+	virtual void remove_bpf_line(std::uint32_t ifindex) = 0;
 	// Who has set a line: "swiftd (netlink port 812)".
 	virtual std::string owner_of(std::uint32_t ifindex) = 0;
 

@@ -68,7 +68,8 @@ private:
 	using Socket = std::unique_ptr<mnl_socket, Close>;
 
 	explicit DiagClient(Socket socket);
-	// @begin comes before each family's first flow, and again with each new try.
+	// @begin comes before each family's first flow, and again with each new try. Both families
+	// at once are AF_UNSPEC.
 	using Begin = std::function<void(std::uint8_t family)>;
 	Result<DiagStatus> dump_families(std::uint32_t states, std::span<const Fd> storages,
 					 const Begin &begin, const FlowVisitor &visit);
@@ -78,9 +79,13 @@ private:
 	Socket socket_;
 	std::vector<std::byte> buffer_;
 	std::uint32_t sequence_ = 0;
+	bool both_at_once_ = true; // until the kernel has said no
 };
 
 // Enters the network namespace that `ip netns` calls @name; for the whole thread.
 Result<void> enter_netns(const std::string &name);
+// Of the network namespace that the thread is in. Unlike the number of its inode, no other
+// namespace has it until the next boot.
+Result<std::uint64_t> netns_cookie();
 
 } // namespace swift

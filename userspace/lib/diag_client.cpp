@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 
 #include <algorithm>
 #include <array>
@@ -23,6 +24,11 @@ namespace {
 constexpr int attempts = 5; // of a dump that the kernel says was interrupted
 constexpr std::size_t storages_max = 16; // in one request
 constexpr std::size_t receive_bytes = 64 * 1024; // libmnl advises 32 KiB for dumps
+
+constexpr time_t patience_s = 10; // for each part of the answer
+#ifndef SO_NETNS_COOKIE // 5.14
+#define SO_NETNS_COOKIE 71
+#endif
 
 constexpr std::uint8_t extension(int attribute)
 {
@@ -48,6 +54,10 @@ Result<DiagClient> DiagClient::open()
 		return errno_error("cannot open a sock_diag socket", errno);
 	if (mnl_socket_bind(socket.get(), 0, MNL_SOCKET_AUTOPID) < 0)
 		return errno_error("cannot bind a sock_diag socket", errno);
+
+	const timeval patience = {patience_s, 0};
+
+	setsockopt(mnl_socket_get_fd(socket.get()), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 	return DiagClient(std::move(socket));
 }
 
@@ -59,18 +69,27 @@ Result<DiagStatus> DiagClient::dump_once(std::uint8_t family, std::uint32_t stat
 		request{};
 	nlmsghdr *head = mnl_nlmsg_put_header(request.data());
 
-	head->nlmsg_type = SOCK_DIAG_BY_FAMILY;
+	constexpr std::uint8_t wanted = extension(INET_DIAG_INFO) | extension(INET_DIAG_CONG) |
+					extension(INET_DIAG_VEGASINFO);
+
 	head->nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
 	head->nlmsg_seq = ++sequence_;
+	if (family == AF_UNSPEC) {
+		auto *body = static_cast<inet_diag_req *>(mnl_nlmsg_put_extra_header(head, sizeof(inet_diag_req)));
 
-	auto *body = static_cast<inet_diag_req_v2 *>(
-		mnl_nlmsg_put_extra_header(head, sizeof(inet_diag_req_v2)));
+		head->nlmsg_type = TCPDIAG_GETSOCK;
+		body->idiag_ext = wanted;
+		body->idiag_states = states;
+	} else {
+		auto *body = static_cast<inet_diag_req_v2 *>(
+			mnl_nlmsg_put_extra_header(head, sizeof(inet_diag_req_v2)));
 
-	body->sdiag_family = family;
-	body->sdiag_protocol = IPPROTO_TCP;
-	body->idiag_ext = extension(INET_DIAG_INFO) | extension(INET_DIAG_CONG) |
-			  extension(INET_DIAG_VEGASINFO);
-	body->idiag_states = states;
+		head->nlmsg_type = SOCK_DIAG_BY_FAMILY;
+		body->sdiag_family = family;
+		body->sdiag_protocol = IPPROTO_TCP;
+		body->idiag_ext = wanted;
+		body->idiag_states = states;
+	}
 	if (!storages.empty()) {
 		nlattr *list = mnl_attr_nest_start(head, INET_DIAG_REQ_SK_BPF_STORAGES);
 
@@ -90,6 +109,10 @@ Result<DiagStatus> DiagClient::dump_once(std::uint8_t family, std::uint32_t stat
 		if (n < 0) {
 			if (errno == EINTR)
 				continue;
+			if (errno == EAGAIN)
+				return Error{"the kernel has not gone on with its list of TCP sockets for " +
+						     std::to_string(patience_s) + " s",
+					     {}, {}, EAGAIN};
 			return errno_error("cannot read the kernel's list of TCP sockets", errno);
 		}
 		if (n == 0)
@@ -110,10 +133,16 @@ Result<DiagStatus> DiagClient::dump_once(std::uint8_t family, std::uint32_t stat
 Result<DiagStatus> DiagClient::dump_families(std::uint32_t states, std::span<const Fd> storages,
 					     const Begin &begin, const FlowVisitor &visit)
 {
+	// A request of the old kind is for both families: the kernel goes through all of its sockets
+	// once, not twice.
+	static constexpr std::array<std::uint8_t, 3> families = {AF_UNSPEC, AF_INET, AF_INET6};
 	DiagStatus sum;
 
-	for (const std::uint8_t family : {std::uint8_t{AF_INET}, std::uint8_t{AF_INET6}}) {
+	for (const std::uint8_t family : families) {
 		DiagStatus status;
+
+		if (family == AF_UNSPEC && !both_at_once_)
+			continue;
 
 		for (int attempt = 1; attempt <= attempts; attempt++) {
 			begin(family);
@@ -125,18 +154,24 @@ Result<DiagStatus> DiagClient::dump_families(std::uint32_t states, std::span<con
 			if (!status.interrupted)
 				break;
 		}
+		if (family == AF_UNSPEC && status.error) {
+			both_at_once_ = false;
+			continue;
+		}
 		// A kernel without IPv6 has no IPv6 sockets either.
 		if (status.error == ENOENT && family == AF_INET6)
 			continue;
 		if (status.error == ENOENT)
-			return Error{"this kernel cannot list TCP sockets: load tcp_diag "
-				     "(modprobe tcp_diag)"};
+			return Error{"this kernel cannot list TCP sockets: modprobe tcp_diag inet_diag",
+				     {}, {}, ENOENT};
 		if (status.error)
 			return errno_error("the kernel refused to list its TCP sockets",
 					   status.error);
 		sum.interrupted |= status.interrupted;
 		sum.bad_records += status.bad_records;
 		sum.malformed += status.malformed;
+		if (family == AF_UNSPEC)
+			break;
 	}
 	sum.done = true;
 	return sum;
@@ -184,6 +219,17 @@ Result<void> enter_netns(const std::string &name)
 	if (setns(fd.get(), CLONE_NEWNET) < 0)
 		return errno_error("cannot enter network namespace " + name, errno);
 	return {};
+}
+
+Result<std::uint64_t> netns_cookie()
+{
+	const Fd fd(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+	std::uint64_t cookie = 0;
+	socklen_t size = sizeof(cookie);
+
+	if (!fd || getsockopt(fd.get(), SOL_SOCKET, SO_NETNS_COOKIE, &cookie, &size) < 0)
+		return errno_error("cannot ask for the cookie of the network namespace", errno);
+	return cookie;
 }
 
 } // namespace swift

@@ -209,6 +209,7 @@ DiagStatus visit_diag(Bytes bytes, const FlowVisitor &visit, std::uint32_t seque
 				status.error = netlink_errno(*code);
 			break;
 		case SOCK_DIAG_BY_FAMILY:
+		case TCPDIAG_GETSOCK: // the old kind, with the same content
 			parse_socket(payload, visit, status);
 			break;
 		default: // NLMSG_NOOP, or something newer than us

@@ -14,6 +14,7 @@ constexpr std::size_t most_ccs = 32; // names; more share "other"
 constexpr std::size_t most_ifaces = 64;
 constexpr std::size_t most_groups_per_prefix = 8; // on average
 constexpr std::size_t least_slots = 1024;
+constexpr std::size_t prefetched_rows = 16;
 constexpr unsigned default_v4_bits = 24;
 constexpr unsigned default_v6_bits = 64;
 
@@ -73,26 +74,41 @@ Prefix prefix_of(const Address &remote, const std::vector<Prefix> &prefixes)
 
 void FlowTable::Index::reset(std::size_t rows)
 {
-	slots_.assign(std::bit_ceil(std::max(rows * 2 + 2, least_slots)), 0);
+	slots_.assign(std::bit_ceil(std::max(rows * 2 + 2, least_slots)), {});
+}
+
+std::size_t FlowTable::Index::place(const std::vector<FlowRow> &rows, const FlowRow &row,
+				    std::uint64_t hash) const
+{
+	const std::size_t mask = slots_.size() - 1;
+
+	for (std::size_t at = hash & mask;; at = (at + 1) & mask) {
+		const Slot &s = slots_[at];
+
+		if (s.row == 0 || (s.tag == hash >> 32 && same_flow(rows[s.row - 1], row)))
+			return at;
+	}
+}
+
+void FlowTable::Index::prefetch(const FlowRow &row) const
+{
+	__builtin_prefetch(&slots_[hash_of(row) & (slots_.size() - 1)], 1);
 }
 
 std::uint32_t &FlowTable::Index::slot(const std::vector<FlowRow> &rows, const FlowRow &row)
 {
-	const std::size_t mask = slots_.size() - 1;
+	const std::uint64_t hash = hash_of(row);
+	Slot &s = slots_[place(rows, row, hash)];
 
-	for (std::size_t at = hash_of(row) & mask;; at = (at + 1) & mask)
-		if (slots_[at] == 0 || same_flow(rows[slots_[at] - 1], row))
-			return slots_[at];
+	s.tag = static_cast<std::uint32_t>(hash >> 32);
+	return s.row;
 }
 
 const FlowRow *FlowTable::Index::find(const std::vector<FlowRow> &rows, const FlowRow &row) const
 {
-	const std::size_t mask = slots_.size() - 1;
+	const Slot &s = slots_[place(rows, row, hash_of(row))];
 
-	for (std::size_t at = hash_of(row) & mask; slots_[at] != 0; at = (at + 1) & mask)
-		if (same_flow(rows[slots_[at] - 1], row))
-			return &rows[slots_[at] - 1];
-	return nullptr;
+	return s.row == 0 ? nullptr : &rows[s.row - 1];
 }
 
 // --- Labels ----------------------------------------------------------------------------
@@ -105,31 +121,73 @@ std::size_t FlowTable::PrefixHash::operator()(const std::pair<Address, unsigned>
 	return mix(halves[0] ^ mix(halves[1] ^ p.second << 1 ^ (p.first.v6 ? 1U : 0U)));
 }
 
+void FlowTable::Names::reset()
+{
+	names_ = {std::string(label_other)};
+	seen_ns_ = {0};
+	last_ = 0;
+}
+
+std::size_t FlowTable::Names::place(std::string_view name, std::int64_t now_ns, bool &is_new)
+{
+	std::size_t room = 0;
+
+	is_new = false;
+	if (last_ != 0 && names_[last_] == name) { // as most often
+		seen_ns_[last_] = now_ns;
+		return last_;
+	}
+	for (std::size_t i = 1; i < names_.size(); i++) {
+		if (names_[i] == name && seen_ns_[i] >= 0) {
+			seen_ns_[i] = now_ns;
+			return last_ = i;
+		}
+		if (seen_ns_[i] < 0 && room == 0)
+			room = i;
+	}
+	if (room == 0 && names_.size() >= most_)
+		return 0;
+	if (room == 0) {
+		room = names_.size();
+		names_.emplace_back();
+		seen_ns_.emplace_back();
+	}
+	names_[room] = name;
+	seen_ns_[room] = now_ns;
+	is_new = true;
+	return room;
+}
+
+void FlowTable::Names::expire(std::int64_t then_ns)
+{
+	for (std::size_t i = 1; i < names_.size(); i++) {
+		if (seen_ns_[i] > then_ns || seen_ns_[i] < 0)
+			continue;
+		names_[i].clear();
+		seen_ns_[i] = -1;
+	}
+	last_ = 0;
+}
+
 std::uint8_t FlowTable::cc_of(const std::string &cc)
 {
-	for (std::size_t i = 1; i < cc_names_.size(); i++)
-		if (cc_names_[i] == cc)
-			return static_cast<std::uint8_t>(i);
-	if (cc_names_.size() >= most_ccs)
-		return 0;
-	cc_names_.push_back(cc);
-	cc_wanted_.push_back(options_.ccs.empty() ||
-			     std::any_of(options_.ccs.begin(), options_.ccs.end(),
-					 [&](const std::string &c) { return c == "*" || c == cc; }));
-	return static_cast<std::uint8_t>(cc_names_.size() - 1);
+	bool is_new = false;
+	const std::size_t i = ccs_.place(cc, now_->now_ns, is_new);
+
+	if (is_new) {
+		cc_wanted_.resize(ccs_.all().size());
+		cc_wanted_[i] = options_.ccs.empty() ||
+				std::any_of(options_.ccs.begin(), options_.ccs.end(),
+					    [&](const std::string &c) { return c == "*" || c == cc; });
+	}
+	return static_cast<std::uint8_t>(i);
 }
 
 std::uint16_t FlowTable::iface_of(const Address &local)
 {
-	const std::string_view name = ifaces_->find(local);
-	const auto at = std::find(iface_names_.begin(), iface_names_.end(), name);
+	bool is_new = false;
 
-	if (at != iface_names_.end())
-		return static_cast<std::uint16_t>(at - iface_names_.begin());
-	if (iface_names_.size() >= most_ifaces)
-		return 0;
-	iface_names_.emplace_back(name);
-	return static_cast<std::uint16_t>(iface_names_.size() - 1);
+	return static_cast<std::uint16_t>(iface_names_.place(ifaces_->find(local), now_->now_ns, is_new));
 }
 
 std::uint32_t FlowTable::prefix_id(const Address &remote)
@@ -187,7 +245,7 @@ std::uint32_t FlowTable::group_of(const FlowRow &row, const Address &remote)
 		free_groups_.pop_back();
 	}
 	groups_[id] = {prefix, cc, iface, now_->now_ns, true};
-	group_labels_[id] = {prefixes_[prefix].text, cc_names_[cc], iface_names_[iface]};
+	group_labels_[id] = {prefixes_[prefix].text, ccs_.all()[cc], iface_names_.all()[iface]};
 	group_ids_.emplace(key_of(prefix, cc, iface), id);
 	prefixes_[prefix].groups++;
 	return id;
@@ -209,11 +267,14 @@ void FlowTable::expire_groups()
 		group_labels_[id] = {};
 		free_groups_.push_back(id);
 	}
+	// No group that is left has one of these: its flows had been seen as long ago.
+	ccs_.expire(now_->now_ns - options_.keep_group_ns);
+	iface_names_.expire(now_->now_ns - options_.keep_group_ns);
 }
 
 // --- A dump ----------------------------------------------------------------------------
 
-FlowTable::FlowTable(FlowTableOptions options)
+FlowTable::FlowTable(FlowTableOptions options) : ccs_(most_ccs), iface_names_(most_ifaces)
 {
 	reconfigure(std::move(options));
 }
@@ -221,10 +282,10 @@ FlowTable::FlowTable(FlowTableOptions options)
 void FlowTable::reconfigure(FlowTableOptions options)
 {
 	options_ = std::move(options);
-	cc_names_ = {std::string(label_other)};
+	ccs_.reset();
 	cc_wanted_ = {options_.ccs.empty() ||
 		      std::find(options_.ccs.begin(), options_.ccs.end(), "*") != options_.ccs.end()};
-	iface_names_ = {std::string(label_other)};
+	iface_names_.reset();
 	prefixes_ = {{std::string(label_other), {}, 0}};
 	free_prefixes_.clear();
 	prefix_ids_.clear();
@@ -243,7 +304,6 @@ void FlowTable::begin(std::int64_t now_ns, const IfaceMap &ifaces)
 	now_->now_ns = now_ns;
 	now_->interval_s = before_ ? static_cast<double>(now_ns - before_->now_ns) / 1e9 : 0;
 	now_->rows.reserve(rows + rows / 16);
-	now_index_.reset(rows + rows / 16);
 	hint_ = 0;
 	ifaces_ = &ifaces;
 	regroup_ |= ifaces_generation_ != ifaces.generation();
@@ -264,16 +324,6 @@ void FlowTable::add(const Flow &flow)
 	row.local_port = flow.local.port;
 	row.remote_port = flow.remote.port;
 
-	if (now_index_.tight(now_->rows.size())) {
-		now_index_.reset(now_->rows.size() * 2);
-		for (std::size_t i = 0; i < now_->rows.size(); i++)
-			now_index_.slot(now_->rows, now_->rows[i]) = static_cast<std::uint32_t>(i + 1);
-	}
-	std::uint32_t &slot = now_index_.slot(now_->rows, row);
-
-	if (slot != 0)
-		return;
-
 	row.state = flow.state;
 	row.from_bpf = flow.from_bpf;
 	if (flow.tcp) {
@@ -290,6 +340,12 @@ void FlowTable::add(const Flow &flow)
 		row.swift = *flow.swift;
 	}
 
+	now_->rows.push_back(row);
+}
+
+// Finds what @row was before, and where it counts.
+void FlowTable::link(FlowRow &row)
+{
 	// The kernel lists flows in the same order each time, but for those that came or went.
 	const FlowRow *before = nullptr;
 
@@ -308,17 +364,17 @@ void FlowTable::add(const Flow &flow)
 		join(row);
 
 	// In "other" it may find a better place now.
-	if (before && !regroup_ && before->cc == row.cc && groups_[before->group].prefix != 0) {
+	if (before && !regroup_ && before->cc == row.cc && before->iface != 0 &&
+	    groups_[before->group].prefix != 0) {
 		row.iface = before->iface;
 		row.group = before->group;
+		iface_names_.see(row.iface, now_->now_ns);
 	} else {
-		row.iface = iface_of(flow.local.address);
-		row.group = group_of(row, flow.remote.address);
+		row.iface = iface_of(row.local().address);
+		row.group = group_of(row, row.remote().address);
 	}
 	groups_[row.group].seen_ns = now_->now_ns;
 	now_->dropped_prefixes += groups_[row.group].prefix == 0;
-	now_->rows.push_back(row);
-	slot = static_cast<std::uint32_t>(now_->rows.size());
 }
 
 // New since the dump before, so that all it has lost it has lost since then. At first, and
@@ -333,11 +389,29 @@ void FlowTable::join(FlowRow &row)
 std::shared_ptr<const FlowSet> FlowTable::end()
 {
 	const std::size_t had = before_ ? before_->rows.size() : 0;
+	std::vector<FlowRow> &rows = now_->rows;
+	std::size_t kept = 0;
 
+	// Each row's slot is somewhere else in a large table: memory, not work, is what it costs.
+	now_index_.reset(rows.size());
+	for (std::size_t i = 0; i < rows.size(); i++) {
+		if (i + prefetched_rows < rows.size())
+			now_index_.prefetch(rows[i + prefetched_rows]);
+
+		FlowRow row = rows[i];
+		std::uint32_t &slot = now_index_.slot(rows, row);
+
+		if (slot != 0)
+			continue;
+		link(row);
+		rows[kept] = row;
+		slot = static_cast<std::uint32_t>(++kept);
+	}
+	rows.resize(kept);
 	expire_groups();
 	now_->groups = group_labels_;
-	now_->ccs = cc_names_;
-	now_->ifaces = iface_names_;
+	now_->ccs = ccs_.all();
+	now_->ifaces = iface_names_.all();
 	now_->left = had + now_->joined - now_->rows.size();
 	before_ = std::move(now_);
 	now_.reset();

@@ -65,7 +65,7 @@ struct FlowSet {
 	double interval_s = 0; // since the dump before; 0 for the first
 	std::vector<FlowRow> rows;
 	std::vector<FlowGroup> groups; // with holes: those without a flow may be empty
-	std::vector<std::string> ccs;
+	std::vector<std::string> ccs; // with holes, as are the interfaces
 	std::vector<std::string> ifaces;
 	std::size_t joined = 0;
 	std::size_t left = 0;
@@ -76,7 +76,7 @@ struct FlowTableOptions {
 	std::vector<std::string> ccs; // to keep; none, or "*": all
 	std::vector<Prefix> prefixes; // the longest that holds the remote address, else /24 and /64
 	std::size_t max_prefixes = 256;
-	std::int64_t keep_group_ns = 300'000'000'000; // a group without flows
+	std::int64_t keep_group_ns = 300'000'000'000; // a group, or any label, without flows
 };
 
 // The prefix that @remote counts by.
@@ -86,7 +86,8 @@ class FlowTable {
 public:
 	explicit FlowTable(FlowTableOptions options);
 
-	// A dump: begin(), add() for each flow, end(). A flow that is added twice counts once.
+	// A dump: begin(), add() for each flow, end(). A flow that is added twice counts once, as it
+	// was first.
 	void begin(std::int64_t now_ns, const IfaceMap &ifaces);
 	void add(const Flow &flow);
 	std::shared_ptr<const FlowSet> end();
@@ -102,10 +103,19 @@ private:
 		const FlowRow *find(const std::vector<FlowRow> &rows, const FlowRow &row) const;
 		// The slot of @row's key: 0, or the number of its row + 1.
 		std::uint32_t &slot(const std::vector<FlowRow> &rows, const FlowRow &row);
-		[[nodiscard]] bool tight(std::size_t rows) const { return rows * 2 >= slots_.size(); }
+		// That of @row is wanted soon.
+		void prefetch(const FlowRow &row) const;
 
 	private:
-		std::vector<std::uint32_t> slots_;
+		struct Slot {
+			std::uint32_t row = 0; // its number + 1
+			std::uint32_t tag = 0; // of its key: other rows need not be looked at
+		};
+		// Of the first slot from @row's on that has its key, or is empty.
+		[[nodiscard]] std::size_t place(const std::vector<FlowRow> &rows, const FlowRow &row,
+						std::uint64_t hash) const;
+
+		std::vector<Slot> slots_;
 	};
 
 	struct PrefixHash {
@@ -118,6 +128,24 @@ private:
 		std::int64_t seen_ns = 0;
 		bool live = false;
 	};
+	// Names that come and go, in a number of places that does not grow. [0] is "other".
+	class Names {
+	public:
+		Names(std::size_t most) : most_(most) { reset(); }
+		void reset();
+		// Its place, which is new if @is_new; 0: there is no more room.
+		std::size_t place(std::string_view name, std::int64_t now_ns, bool &is_new);
+		void see(std::size_t place, std::int64_t now_ns) { seen_ns_[place] = now_ns; }
+		// Names that were last seen before @then_ns make room.
+		void expire(std::int64_t then_ns);
+		[[nodiscard]] const std::vector<std::string> &all() const { return names_; }
+
+	private:
+		std::size_t most_;
+		std::vector<std::string> names_;
+		std::vector<std::int64_t> seen_ns_;
+		std::size_t last_ = 0; // place that was asked for
+	};
 	struct PrefixState {
 		std::string text;
 		std::pair<Address, unsigned> key;
@@ -125,6 +153,7 @@ private:
 	};
 
 	[[nodiscard]] bool wanted(const std::string &cc);
+	void link(FlowRow &row);
 	void join(FlowRow &row);
 	std::uint8_t cc_of(const std::string &cc);
 	std::uint16_t iface_of(const Address &local);
@@ -142,9 +171,9 @@ private:
 	std::uint64_t ifaces_generation_ = 0;
 	bool regroup_ = false; // old rows' groups are of no use
 
-	std::vector<std::string> cc_names_;
+	Names ccs_;
 	std::vector<bool> cc_wanted_;
-	std::vector<std::string> iface_names_;
+	Names iface_names_;
 	std::vector<PrefixState> prefixes_; // [0]: "other"
 	std::vector<std::uint32_t> free_prefixes_;
 	std::unordered_map<std::pair<Address, unsigned>, std::uint32_t, PrefixHash> prefix_ids_;

@@ -178,6 +178,9 @@ Result<void> ClockClient::request(std::uint8_t command, std::uint16_t flags,
 		}
 		if (status->interrupted && attempt < dump_attempts)
 			continue;
+		// The kernel's word for a family whose module is on its way out.
+		if (status->error == EPROTONOSUPPORT)
+			return Error{"the module tcp_swift is being unloaded", {}, {}, ENOENT};
 		if (status->error)
 			return status->message.empty() ?
 				       errno_error("the module refused", status->error) :

@@ -16,6 +16,7 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,6 +29,7 @@
 #include "diag.h"
 #include "fd.h"
 #include "system.h"
+#include "text.h"
 
 namespace swift {
 
@@ -109,6 +111,28 @@ void drain(Fd &out, Fd &err, CommandResult &result)
 				wait[i].fd = -1;
 		}
 	}
+}
+
+// "swiftctl (pid 1234)": who keeps us from locking @fd.
+std::string holder_of(int fd)
+{
+	const auto text_of = [](const std::string &path) {
+		const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+		auto text = file ? read_all(file.get(), path) : Result<std::string>(std::string());
+
+		return text ? *text : std::string();
+	};
+	struct stat s {};
+	std::optional<std::uint32_t> pid;
+
+	if (fstat(fd, &s) == 0)
+		pid = flock_holder(text_of("/proc/locks"), major(s.st_dev), minor(s.st_dev), s.st_ino);
+	if (!pid)
+		return "swiftctl";
+
+	const std::string name(trim(text_of("/proc/" + std::to_string(*pid) + "/comm")));
+
+	return (name.empty() ? "swiftctl" : name) + " (pid " + std::to_string(*pid) + ")";
 }
 
 class RealSystem final : public System {
@@ -272,7 +296,9 @@ public:
 		if (!*fd)
 			return errno_error("cannot open " + path, errno);
 		if (flock(fd->get(), LOCK_EX | LOCK_NB) < 0)
-			return Error{"another swiftctl is changing this host; try again when it is done"};
+			return Error{"another " + holder_of(fd->get()) + " is changing this host (it holds " + path +
+					     "); try again when it is done",
+				     {}, {}, EWOULDBLOCK};
 		return std::shared_ptr<void>(fd);
 	}
 

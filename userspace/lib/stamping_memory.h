@@ -22,6 +22,7 @@ struct RememberedStamping {
 
 class StampingMemory {
 public:
+	// @netns: its cookie, which no namespace after it has.
 	StampingMemory(System &system, const std::string &netns);
 
 	// Until the object goes; an Error names who holds it.

@@ -152,7 +152,7 @@ DelayBuckets delay_buckets(const LogHistogram &h)
 std::string_view part_text(Part p)
 {
 	static constexpr std::array<std::string_view, parts> names = {
-		"rtt", "fabric", "host", "remote_host", "local_host", "tx_host", "target"};
+		"rtt", "fabric", "host", "remote_host", "local_host", "tx_host", "tx_nic", "target"};
 
 	return names[static_cast<std::size_t>(p)];
 }
@@ -211,7 +211,22 @@ Verdict flow_verdict(const FlowRow &row, const SummaryOptions &options)
 
 // --- Telemetry -------------------------------------------------------------------------
 
-TelemetrySource::TelemetrySource(const TelemetryReading &since)
+namespace {
+
+// The group that all flows to @p are in, if one is.
+std::optional<Prefix> group_prefix(const Prefix &p, const std::vector<Prefix> &prefixes)
+{
+	const Prefix group = prefix_of(p.address, prefixes);
+	const bool divided = std::any_of(prefixes.begin(), prefixes.end(), [&](const Prefix &each) {
+		return each.length > p.length && p.contains(each.address);
+	});
+
+	return divided || group.length > p.length ? std::nullopt : std::optional(group);
+}
+
+} // namespace
+
+TelemetrySource::TelemetrySource(const TelemetryReading &since, const std::vector<Prefix> &prefixes)
 {
 	static constexpr std::array<std::pair<Part, Telemetered>, parts> which = {
 		{{Part::rtt, Telemetered::rtt},
@@ -220,16 +235,31 @@ TelemetrySource::TelemetrySource(const TelemetryReading &since)
 		 {Part::remote_host, Telemetered::remote},
 		 {Part::local_host, Telemetered::local},
 		 {Part::tx_host, Telemetered::tx_host},
+		 {Part::tx_nic, Telemetered::tx_nic},
 		 {Part::target, Telemetered::target}}};
 
 	for (const TelemetryPrefix &p : since.prefixes) {
-		GroupSamples &s = samples_[{p.prefix ? p.prefix->text() : std::string(label_other), p.cc}];
+		// Its "other" are other flows than those of the group of that name.
+		const auto group = p.prefix ? group_prefix(*p.prefix, prefixes) : std::nullopt;
+
+		if (!group)
+			continue;
+		GroupSamples &s = samples_[{group->text(), p.cc}];
 
 		for (const auto &[part, value] : which)
-			if (!p.counts.of(value).empty())
-				s.delays[static_cast<std::size_t>(part)] = p.counts.of(value);
-		s.decreases = {p.counts.of(Decision::decrease_fabric), p.counts.of(Decision::decrease_endpoint),
-			       p.counts.of(Decision::decrease_both), p.counts.losses};
+			if (!p.counts.of(value).empty()) {
+				auto &all = s.delays[static_cast<std::size_t>(part)];
+
+				if (!all)
+					all.emplace();
+				*all += p.counts.of(value);
+			}
+		const std::array<std::uint64_t, causes> decreases = {
+			p.counts.of(Decision::decrease_fabric), p.counts.of(Decision::decrease_endpoint),
+			p.counts.of(Decision::decrease_both), p.counts.losses};
+
+		for (std::size_t i = 0; i < causes; i++)
+			s.decreases[i] += decreases[i];
 	}
 }
 
@@ -251,7 +281,6 @@ Summary summarize(const FlowSet &set, const HistogramSource *histograms,
 
 	out.now_ns = set.now_ns;
 	out.interval_s = set.interval_s;
-	out.sampled = !histograms;
 	out.totals.flows = set.rows.size();
 	out.totals.dropped_prefixes = set.dropped_prefixes;
 	std::vector<bool> guarded;
@@ -287,6 +316,8 @@ Summary summarize(const FlowSet &set, const HistogramSource *histograms,
 			all = nullptr;
 		if (all)
 			g.decreases = all->decreases;
+		g.sampled = !all;
+		out.sampled &= g.sampled;
 		for (std::size_t p = 0; p < parts; p++) {
 			const auto &h = all && all->delays[p] ? all->delays[p] : work[i].sampled[p];
 

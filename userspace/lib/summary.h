@@ -24,8 +24,8 @@ inline constexpr unsigned first_delay_edge_bits = 10;
 using DelayBuckets = std::array<std::uint64_t, delay_edges + 1>;
 [[nodiscard]] DelayBuckets delay_buckets(const LogHistogram &h);
 
-enum class Part : std::uint8_t { rtt, fabric, host, remote_host, local_host, tx_host, target };
-inline constexpr std::size_t parts = 7;
+enum class Part : std::uint8_t { rtt, fabric, host, remote_host, local_host, tx_host, tx_nic, target };
+inline constexpr std::size_t parts = 8;
 [[nodiscard]] std::string_view part_text(Part p); // rtt, fabric, ... as in "rtt_ns"
 
 using PartHistograms = std::array<std::optional<LogHistogram>, parts>; // empty: not measured
@@ -48,18 +48,19 @@ public:
 	HistogramSource &operator=(const HistogramSource &) = delete;
 	virtual ~HistogramSource() = default;
 
-	// Whatever the interface; nullptr: it knows nothing of that group.
+	// Whatever the interface; nullptr: it knows nothing of that group, or not of it alone.
 	[[nodiscard]] virtual const GroupSamples *find(const FlowGroup &group) const = 0;
 };
 
 class TelemetrySource final : public HistogramSource {
 public:
-	// @since: what happened in the last interval.
-	explicit TelemetrySource(const TelemetryReading &since);
+	// @since: what happened in the last interval. @prefixes: that groups were made by. What was
+	// counted by a longer one is a group's that holds all of it; by a shorter one, nobody's.
+	explicit TelemetrySource(const TelemetryReading &since, const std::vector<Prefix> &prefixes = {});
 	const GroupSamples *find(const FlowGroup &group) const override;
 
 private:
-	std::map<std::pair<std::string, std::string>, GroupSamples> samples_; // by prefix and cc
+	std::map<std::pair<std::string, std::string>, GroupSamples> samples_; // by the group's prefix, and cc
 };
 
 struct Quantiles {
@@ -88,6 +89,7 @@ struct GroupSummary {
 	std::uint64_t retrans_new = 0;
 	double fcwnd_pkts = 0; // sums
 	double ecwnd_pkts = 0;
+	bool sampled = true; // its histograms are of the flows' newest values
 	std::array<std::optional<Quantiles>, parts> delays;
 	std::array<DelayBuckets, parts> buckets{};
 	std::array<double, parts> sum_ns{};
@@ -115,7 +117,7 @@ struct Totals {
 struct Summary {
 	std::int64_t now_ns = 0;
 	double interval_s = 0;
-	bool sampled = true; // the histograms are of the flows' newest values
+	bool sampled = true; // all groups are
 	Totals totals;
 	std::vector<GroupSummary> groups; // those with flows, most flows first
 };

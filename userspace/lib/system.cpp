@@ -3,6 +3,7 @@
 #include "system.h"
 
 #include <algorithm>
+#include <cstdio>
 
 #include "text.h"
 
@@ -50,6 +51,24 @@ bool has_sysctl(const System &system, std::string_view name)
 bool module_loaded(const System &system)
 {
 	return system.exists("/sys/module/tcp_swift");
+}
+
+std::optional<std::uint32_t> flock_holder(std::string_view locks, unsigned major, unsigned minor,
+					  std::uint64_t inode)
+{
+	char id[64];
+
+	std::snprintf(id, sizeof(id), "%02x:%02x:%llu", major, minor, static_cast<unsigned long long>(inode));
+	for (const std::string &line : split(locks, '\n')) {
+		// "3: FLOCK  ADVISORY  WRITE 1234 00:1a:5678 0 EOF"; those who wait have "->" first.
+		const auto parts = words(line);
+
+		if (parts.size() < 6 || parts[1] != "FLOCK" || parts[5] != id)
+			continue;
+		if (const auto pid = parse_int("", parts[4], 1, 0xffffffffLL))
+			return static_cast<std::uint32_t>(*pid);
+	}
+	return std::nullopt;
 }
 
 std::string netlink_port_text(const System &system, std::uint32_t port)

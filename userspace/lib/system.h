@@ -74,6 +74,9 @@ Result<void> write_sysctl(System &system, std::string_view name, const std::stri
 [[nodiscard]] bool has_sysctl(const System &system, std::string_view name);
 
 [[nodiscard]] bool module_loaded(const System &system);
+// Who holds the flock(2) of a file, as /proc/locks tells; none: nobody that can be seen.
+[[nodiscard]] std::optional<std::uint32_t> flock_holder(std::string_view locks, unsigned major, unsigned minor,
+							std::uint64_t inode);
 // Who is behind a netlink port, as far as can be told.
 [[nodiscard]] std::string netlink_port_text(const System &system, std::uint32_t port);
 // How to get the module, in one line.

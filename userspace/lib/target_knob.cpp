@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: MIT
 #include "target_knob.h"
 
+#include <fmt/format.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <chrono>
+#include <thread>
 #include <utility>
 
+#include "diag.h"
 #include "text.h"
 #include "tunables.h"
 
@@ -91,8 +96,8 @@ private:
 
 class BpfKnob final : public TargetKnob {
 public:
-	BpfKnob(BpfVariants &variants, std::string variant, std::string prefix)
-		: variants_(variants), variant_(std::move(variant)), prefix_(std::move(prefix))
+	BpfKnob(BpfVariants &variants, std::string variant, std::string prefix, double patience_s)
+		: variants_(variants), variant_(std::move(variant)), prefix_(std::move(prefix)), patience_s_(patience_s)
 	{
 	}
 
@@ -155,11 +160,19 @@ public:
 		request.prefix = prefix_;
 		for (const auto &[tunable, value] : assignments(settings))
 			request.set.push_back(tunable + "=" + value);
-		const BpfReport report = variants_.set(request);
 
-		if (report.error)
-			return *report.error;
-		return {};
+		using Clock = std::chrono::steady_clock;
+		const auto until = Clock::now() + std::chrono::duration<double>(patience_s_);
+
+		for (;;) {
+			const BpfReport report = variants_.set(request);
+
+			if (!report.error)
+				return {};
+			if (report.error->code != EWOULDBLOCK || Clock::now() >= until)
+				return *report.error;
+			std::this_thread::sleep_for(lock_pause);
+		}
 	}
 
 	std::string command(const TargetSettings &settings) const override
@@ -174,18 +187,34 @@ public:
 	}
 
 private:
+	static constexpr auto lock_pause = std::chrono::milliseconds(10);
+
 	BpfVariants &variants_;
 	std::string variant_;
 	std::string prefix_;
+	double patience_s_;
 };
 
 } // namespace
 
+std::string TargetSettings::text() const
+{
+	return fmt::format("target_policy={} base_target_ns={} hop_target_ns={} rtt_epsilon_ns={}", policy,
+			   base_target_ns, hop_target_ns, rtt_epsilon_ns);
+}
+
 std::string this_netns()
+{
+	const auto cookie = netns_cookie();
+
+	return cookie ? std::to_string(*cookie) : "0";
+}
+
+std::uint32_t this_netns_inode()
 {
 	struct stat s {};
 
-	return stat("/proc/self/ns/net", &s) == 0 ? std::to_string(s.st_ino) : "0";
+	return stat("/proc/thread-self/ns/net", &s) == 0 ? static_cast<std::uint32_t>(s.st_ino) : 0;
 }
 
 std::unique_ptr<TargetKnob> sysctl_knob(System &system, std::string netns)
@@ -193,9 +222,10 @@ std::unique_ptr<TargetKnob> sysctl_knob(System &system, std::string netns)
 	return std::make_unique<SysctlKnob>(system, std::move(netns));
 }
 
-std::unique_ptr<TargetKnob> bpf_knob(BpfVariants &variants, std::string name, std::string prefix)
+std::unique_ptr<TargetKnob> bpf_knob(BpfVariants &variants, std::string name, std::string prefix,
+				     double patience_s)
 {
-	return std::make_unique<BpfKnob>(variants, std::move(name), std::move(prefix));
+	return std::make_unique<BpfKnob>(variants, std::move(name), std::move(prefix), patience_s);
 }
 
 } // namespace swift

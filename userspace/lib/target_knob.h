@@ -21,6 +21,8 @@ struct TargetSettings {
 	std::uint32_t rtt_epsilon_ns = 0; // what base_rtt_plus adds; never written
 
 	bool operator==(const TargetSettings &) const = default;
+	// "target_policy=static base_target_ns=25000 hop_target_ns=0 rtt_epsilon_ns=5000"
+	[[nodiscard]] std::string text() const;
 };
 
 class TargetKnob {
@@ -41,11 +43,16 @@ public:
 	[[nodiscard]] virtual std::string command(const TargetSettings &settings) const = 0;
 };
 
-// Of the network namespace that we are in: its inode number.
+// Of the network namespace that we are in, for the life of this kernel: its cookie. Its inode
+// number is another one's soon after it has gone.
 [[nodiscard]] std::string this_netns();
-// @netns: the inode number of the network namespace that we are in.
+// Its inode number, as the telemetry has it; 0: not known.
+[[nodiscard]] std::uint32_t this_netns_inode();
+// @netns: what this_netns() says.
 std::unique_ptr<TargetKnob> sysctl_knob(System &system, std::string netns);
-// @prefix: "" for all flows without a profile. A profile that is not there yet is made.
-std::unique_ptr<TargetKnob> bpf_knob(BpfVariants &variants, std::string name, std::string prefix);
+// @prefix: "" for all flows without a profile. A profile that is not there yet is made. While
+// somebody else changes BPF variants, write() tries again, for @patience_s.
+std::unique_ptr<TargetKnob> bpf_knob(BpfVariants &variants, std::string name, std::string prefix,
+				     double patience_s);
 
 } // namespace swift

@@ -19,6 +19,7 @@ static_assert(LogHistogram::unit_shift == TELEMETRY_UNIT_SHIFT);
 static_assert(LogHistogram::sub_bits == TELEMETRY_SUB_BITS);
 static_assert(telemetered_count == TELEMETRY_VALUES);
 static_assert(static_cast<int>(Telemetered::tx_host) == TELEMETRY_TX);
+static_assert(static_cast<int>(Telemetered::tx_nic) == TELEMETRY_TX_NIC);
 static_assert(decision_count == TELEMETRY_DECISIONS);
 static_assert(static_cast<int>(Decision::decrease_both) == TCP_SWIFT_DECREASE_BOTH);
 
@@ -90,7 +91,7 @@ auto order(const TelemetryPrefix &p)
 {
 	// "Other" comes last.
 	return std::tuple(!p.prefix, p.prefix ? p.prefix->address : Address(), p.prefix ? p.prefix->length : 0,
-			  p.cc);
+			  p.cc, p.netns);
 }
 
 auto order(const TelemetryFlow &f)
@@ -105,7 +106,7 @@ template <typename T> void sort(std::vector<T> &all)
 
 bool nothing_in(const TelemetryCounts &c)
 {
-	return c.samples() == 0 && c.losses == 0 && c.of(Telemetered::tx_host).empty();
+	return c.samples() == 0 && c.losses == 0 && c.of(Telemetered::tx_host).empty() && c.of(Telemetered::tx_nic).empty();
 }
 
 // Both are sorted.
@@ -163,7 +164,7 @@ std::string_view telemetered_name(Telemetered what)
 {
 	static constexpr std::array<std::string_view, telemetered_count> names = {
 		"fabric_ns", "remote_ns", "local_ns", "endpoint_ns", "rtt_ns", "target_ns", "window_q16",
-		"tx_host_ns"};
+		"tx_host_ns", "tx_nic_ns"};
 
 	return names[static_cast<std::size_t>(what)];
 }
@@ -238,15 +239,27 @@ Result<Telemetry> Telemetry::open(const BpfHost &host)
 	return Telemetry(host);
 }
 
-Result<TelemetryReading> Telemetry::read() const
+Result<TelemetryReading> Telemetry::read(std::optional<std::uint32_t> netns) const
 {
+	return read(netns, true);
+}
+
+Result<TelemetryReading> Telemetry::read_prefixes(std::optional<std::uint32_t> netns) const
+{
+	return read(netns, false);
+}
+
+Result<TelemetryReading> Telemetry::read(std::optional<std::uint32_t> netns, bool with_flows) const
+{
+	using Entries = std::vector<std::pair<BpfBytes, BpfBytes>>;
 	const std::string dir = telemetry_dir() + "/";
+	const auto wanted = [&](std::uint32_t of) { return !netns || of == *netns; };
 	const auto flow_map = host_->map(dir + "flows");
 	const auto prefix_map = host_->map(dir + "prefixes");
 	const auto counters = host_->entries(dir + "counters");
 	const auto settings = host_->entries(dir + "settings");
 	const auto prefixes = host_->entries(dir + "prefixes");
-	const auto flows = host_->entries(dir + "flows");
+	const auto flows = with_flows ? host_->entries(dir + "flows") : Result<Entries>(Entries());
 	TelemetryReading out;
 	std::array<std::uint64_t, TELEMETRY_COUNTERS> sums{};
 	timespec now{};
@@ -262,6 +275,7 @@ Result<TelemetryReading> Telemetry::read() const
 	out.max_flows = flow_map->max_entries;
 	out.max_prefixes = prefix_map->max_entries - telemetry_spare_prefixes;
 	out.module_attached = host_->exists(dir + telemetry_module_link);
+	out.tx_nic_attached = host_->exists(dir + telemetry_tx_nic_link);
 	for (const auto &[key, value] : *settings)
 		out.tx_one_in = copied<telemetry_settings>(value).tx_one_in;
 	for (const auto &[key, value] : *counters)
@@ -271,8 +285,10 @@ Result<TelemetryReading> Telemetry::read() const
 
 	for (const auto &[key, value] : *prefixes) {
 		const auto k = copied<telemetry_prefix_key>(key);
-		TelemetryPrefix p{prefix_of(k), cc_of(k), {}};
+		TelemetryPrefix p{prefix_of(k), cc_of(k), {}, k.netns};
 
+		if (p.prefix && !wanted(p.netns))
+			continue;
 		for (std::size_t at = 0; at + sizeof(telemetry_prefix) <= value.size(); at += sizeof(telemetry_prefix))
 			p.counts += counts_of(copied<telemetry_prefix>(value, at));
 		if (p.prefix || !nothing_in(p.counts))
@@ -282,17 +298,19 @@ Result<TelemetryReading> Telemetry::read() const
 		const auto k = copied<telemetry_flow_key>(key);
 		const auto v = copied<telemetry_flow>(value);
 
-		if (v.last_ns == 0) // it is just being made
+		if (v.last_ns == 0 || !wanted(v.prefix.netns)) // 0: it is just being made
 			continue;
 		out.flows.push_back({{unmapped(array_of(k.local)), k.local_port},
 				     {unmapped(array_of(k.remote)), k.remote_port},
-				     cc_of(v.prefix), prefix_of(v.prefix), k.net, v.netns, v.cookie, v.first_ns,
+				     cc_of(v.prefix), prefix_of(v.prefix), k.net, v.prefix.netns, v.cookie, v.first_ns,
 				     v.last_ns, v.hops, counts_of(v)});
 	}
 	sort(out.prefixes);
 	sort(out.flows);
 	out.samples = sums[TELEMETRY_SAMPLES];
-	out.flows_evicted = less(sums[TELEMETRY_FLOWS], std::min<std::uint64_t>(flows->size(), sums[TELEMETRY_FLOWS]));
+	if (with_flows)
+		out.flows_evicted = less(sums[TELEMETRY_FLOWS],
+					 std::min<std::uint64_t>(flows->size(), sums[TELEMETRY_FLOWS]));
 	out.without_flow = sums[TELEMETRY_NO_FLOW];
 	out.in_other = sums[TELEMETRY_IN_OTHER];
 	out.without_prefix = sums[TELEMETRY_NO_PREFIX];
@@ -300,7 +318,7 @@ Result<TelemetryReading> Telemetry::read() const
 	const auto pins = host_->pins(telemetry_dir());
 
 	for (const std::string &pin : pins ? *pins : std::vector<std::string>())
-		if (pin.starts_with("prog_"))
+		if (pin.starts_with("prog_") && !pin.starts_with("prog_telemetry_tx")) // those see packets
 			if (const auto program = host_->program(dir + pin))
 				out.missed += program->misses;
 	return out;

@@ -20,13 +20,14 @@ namespace swift {
 
 inline constexpr const char *telemetry_name = "telemetry"; // for swiftctl, and below bpf_pin_dir
 inline constexpr const char *telemetry_module_link = "link_telemetry_module"; // its pin
+inline constexpr const char *telemetry_tx_nic_link = "link_telemetry_tx_nic";
 
 // Beyond those that were asked for: each congestion control has one for what finds no place.
 inline constexpr std::uint32_t telemetry_spare_prefixes = 16;
 
 // As enum telemetry_value.
-enum class Telemetered : std::uint8_t { fabric, remote, local, endpoint, rtt, target, window, tx_host };
-inline constexpr std::size_t telemetered_count = 8;
+enum class Telemetered : std::uint8_t { fabric, remote, local, endpoint, rtt, target, window, tx_host, tx_nic };
+inline constexpr std::size_t telemetered_count = 9;
 [[nodiscard]] std::string_view telemetered_name(Telemetered what); // "fabric_ns", ..., "window_q16"
 
 // As enum tcp_swift_decision.
@@ -60,6 +61,7 @@ struct TelemetryPrefix {
 	std::optional<Prefix> prefix; // none: all that found no place of their own
 	std::string cc;
 	TelemetryCounts counts;
+	std::uint32_t netns = 0; // inode number of the network namespace; 0 without a prefix: of all
 };
 
 struct TelemetryFlow {
@@ -82,13 +84,14 @@ struct TelemetryReading {
 	std::vector<TelemetryFlow> flows; // sorted; also of sockets that have closed
 	std::uint64_t samples = 0; // decisions that the programs saw
 	std::uint64_t missed = 0; // runs that the kernel left out: the program was in the way of itself
-	std::uint64_t flows_evicted = 0; // the map was full
+	std::uint64_t flows_evicted = 0; // the map was full; not told without the flows
 	std::uint64_t without_flow = 0; // samples
 	std::uint64_t in_other = 0; // samples that are in the prefix "other"
 	std::uint64_t without_prefix = 0; // samples
 	std::uint32_t max_flows = 0;
 	std::uint32_t max_prefixes = 0;
 	std::uint32_t tx_one_in = 0; // packets; 0: no tx_host
+	bool tx_nic_attached = false; // else no tx_nic, either
 	bool module_attached = false;
 
 	// What happened between @earlier and this; what nothing happened to is left out.
@@ -99,10 +102,14 @@ class Telemetry {
 public:
 	// @host may be a test's. ENOENT if it is not loaded.
 	static Result<Telemetry> open(const BpfHost &host);
-	Result<TelemetryReading> read() const;
+	// Of the network namespace with the inode number @netns, or of all. Counters are the host's.
+	Result<TelemetryReading> read(std::optional<std::uint32_t> netns) const;
+	// Without the flows: they are 3.8 kB each, and thousands; prefixes are few.
+	Result<TelemetryReading> read_prefixes(std::optional<std::uint32_t> netns) const;
 
 private:
 	explicit Telemetry(const BpfHost &host) : host_(&host) {}
+	Result<TelemetryReading> read(std::optional<std::uint32_t> netns, bool with_flows) const;
 
 	const BpfHost *host_;
 };

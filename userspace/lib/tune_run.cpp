@@ -5,6 +5,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "text.h"
+
 namespace swift {
 
 namespace {
@@ -43,11 +45,27 @@ std::optional<TargetSettings> settings_of(const Json &j)
 struct State {
 	TargetSettings before;
 	TargetSettings kept;
-	TargetSettings trial; // what was to be in force last
+	// What was in force then, and what was to follow: after a kill, or when it could not be
+	// written, it is one of the two.
+	TargetSettings from;
+	TargetSettings trial;
 	bool running = false; // or it was killed
+
+	[[nodiscard]] bool left(const TargetSettings &now) const
+	{
+		return running && (now == trial || now == from) && !(now == kept);
+	}
 };
 
-// No file: none.
+// What was set before a reboot is gone with it, and cookies of network namespaces begin anew.
+std::string boot_id(const System &system)
+{
+	const auto text = system.read_file("/proc/sys/kernel/random/boot_id");
+
+	return text ? std::string(trim(*text)) : "";
+}
+
+// No file, or one of before the last boot: none.
 Result<std::optional<State>> load_state(const System &system, const std::string &path)
 {
 	if (!system.exists(path))
@@ -57,15 +75,19 @@ Result<std::optional<State>> load_state(const System &system, const std::string 
 	if (!text)
 		return text.error();
 	const Json j = Json::parse(*text, nullptr, false);
+	const bool told = j.is_object() && j.contains("boot_id") && j["boot_id"].is_string();
 
+	if (j.is_object() && (told ? j["boot_id"].get<std::string>() : "") != boot_id(system))
+		return std::optional<State>();
 	if (j.is_object() && j.value("schema", 0) == schema && j.contains("before") &&
 	    j.contains("kept") && j.contains("trial") && j.contains("running") && j["running"].is_boolean()) {
 		auto before = settings_of(j["before"]), kept = settings_of(j["kept"]),
 		     trial = settings_of(j["trial"]);
+		auto from = j.contains("from") ? settings_of(j["from"]) : trial;
 
-		if (before && kept && trial)
+		if (before && kept && from && trial)
 			return std::optional<State>(
-				State{*before, *kept, *trial, j["running"].get<bool>()});
+				State{*before, *kept, *from, *trial, j["running"].get<bool>()});
 	}
 	return Error{"cannot make sense of " + path + "; remove it to begin anew"};
 }
@@ -75,6 +97,17 @@ bool counts(const FlowSet &set, const FlowRow &row, const std::string &cc,
 {
 	return set.ccs[row.cc] == cc && row.measured &&
 	       (!prefix || prefix->contains(row.remote().address));
+}
+
+// @held: what System::lock() says.
+Error cannot_tune(const TargetKnob &knob, const Error &held)
+{
+	std::string why = held.text();
+
+	// A service is never done.
+	if (why.starts_with("another swiftd "))
+		why = why.substr(0, why.rfind("; ")) + "; switch [tune] off in its configuration, or stop it";
+	return Error{"cannot tune " + knob.name() + ": " + why, {}, {}, held.code};
 }
 
 } // namespace
@@ -120,12 +153,12 @@ void PathLearner::add(const FlowSet &set, const std::string &cc, const std::opti
 }
 
 void PathLearner::add(const TelemetryReading &reading, const std::string &cc,
-		      const std::optional<Prefix> &prefix)
+		      const std::optional<Prefix> &prefix, std::uint32_t netns)
 {
 	for (const TelemetryFlow &flow : reading.flows) {
 		const LogHistogram &fabric = flow.counts.of(Telemetered::fabric);
 
-		if (flow.cc == cc && (!prefix || prefix->contains(flow.remote.address)) && !fabric.empty())
+		if (flow.netns == netns && flow.cc == cc && (!prefix || prefix->contains(flow.remote.address)) && !fabric.empty())
 			note(flow.hops, flow.remote.address, fabric.quantile(0));
 	}
 }
@@ -165,7 +198,7 @@ std::vector<PathSample> PathLearner::samples() const
 
 TuneRun::TuneRun(System &system, TargetKnob &knob, const TuneOptions &options,
 		 std::optional<Prefix> prefix)
-	: system_(system), knob_(knob), options_(options), prefix_(std::move(prefix))
+	: system_(system), knob_(knob), options_(options), prefix_(prefix)
 {
 }
 
@@ -180,13 +213,13 @@ Result<std::unique_ptr<TuneRun>> TuneRun::begin(System &system, TargetKnob &knob
 {
 	if (auto ok = options.check(); !ok)
 		return ok.error();
-	auto run = std::unique_ptr<TuneRun>(new TuneRun(system, knob, options, std::move(prefix)));
+	auto run = std::unique_ptr<TuneRun>(new TuneRun(system, knob, options, prefix));
 
 	if (apply) {
 		auto lock = system.lock(state_path(knob) + ".lock");
 
 		if (!lock)
-			return Error{"cannot tune " + knob.name() + ": " + lock.error().text()};
+			return cannot_tune(knob, lock.error());
 		run->lock_ = *lock;
 	}
 	auto now = knob.read();
@@ -204,10 +237,10 @@ Result<std::unique_ptr<TuneRun>> TuneRun::begin(System &system, TargetKnob &knob
 	if (*state) {
 		run->before_ = (*state)->before;
 		// Not what somebody has set since.
-		if ((*state)->running && *now == (*state)->trial && !(*now == (*state)->kept)) {
+		if ((*state)->left(*now)) {
 			if (auto ok = knob.write((*state)->kept); !ok)
 				return ok.error();
-			run->mended_ = "a tuning was killed at base_target_ns=" +
+			run->mended_ = "a tuning was killed, or could not go back, at base_target_ns=" +
 				       std::to_string(now->base_target_ns) + "; back to " +
 				       std::to_string((*state)->kept.base_target_ns);
 			run->now_ = (*state)->kept;
@@ -238,9 +271,11 @@ Result<void> TuneRun::save(bool running, const TargetSettings &trial) const
 		kept.base_target_ns = tuner_->kept_ns();
 	return system_.replace_file(state_path(knob_) + ".json",
 				    Json{{"schema", schema},
+					 {"boot_id", boot_id(system_)},
 					 {"running", running},
 					 {"before", json_of(before_)},
 					 {"kept", json_of(kept)},
+					 {"from", json_of(now_)},
 					 {"trial", json_of(trial)}}
 						    .dump(1) +
 					    "\n",
@@ -254,7 +289,7 @@ Result<void> TuneRun::set(std::uint32_t base_target_ns)
 	wanted.base_target_ns = base_target_ns;
 	if (wanted == now_)
 		return {};
-	// What is kept is on disk before anything else is tried.
+	// What is kept is on disk before anything else is tried, and what is tried until it is gone.
 	if (auto ok = save(true, wanted); !ok)
 		return ok;
 	auto ok = knob_.write(wanted);
@@ -264,8 +299,24 @@ Result<void> TuneRun::set(std::uint32_t base_target_ns)
 	return ok;
 }
 
+// Whether what is in force is what this run has set.
+Result<void> TuneRun::still_ours() const
+{
+	const auto there = knob_.read();
+
+	if (!there)
+		return there.error();
+	if (*there == now_)
+		return {};
+	return Error{knob_.name() + " is " + there->text() + ", but was " + now_.text() +
+		     " for this tuning: it was changed by somebody else, and stays so"};
+}
+
 Result<std::vector<TuneEvent>> TuneRun::start()
 {
+	if (auto ok = still_ours(); !ok)
+		return ok.error();
+
 	auto model = fit_paths(learner_.samples());
 	auto proposed = proposal();
 	std::vector<TuneEvent> events;
@@ -327,6 +378,10 @@ Result<std::vector<TuneEvent>> TuneRun::start()
 
 Result<std::vector<TuneEvent>> TuneRun::step(const FlowSet &set_of_flows)
 {
+	if (auto ok = still_ours(); !ok) {
+		let_go();
+		return ok.error();
+	}
 	learner_.add(set_of_flows, knob_.cc(), prefix_);
 	seen_ = observe_flows(set_of_flows, knob_.cc(), prefix_);
 
@@ -354,6 +409,10 @@ Result<std::vector<TuneEvent>> TuneRun::end(const std::string &reason, bool rest
 
 	if (!tuner_)
 		return events;
+	if (auto ok = still_ours(); !ok) {
+		let_go();
+		return ok.error();
+	}
 	TuneStep last = tuner_->stop(reason);
 
 	events = std::move(last.events);
@@ -376,10 +435,14 @@ void TuneRun::let_go()
 {
 	if (!tuner_)
 		return;
-	now_.base_target_ns = tuner_->kept_ns();
 	tuner_.reset();
-	if (auto there = knob_.read())
-		now_ = *there;
+	const auto there = knob_.read();
+
+	// If it cannot be read, or could not for a moment: what is tried is in force, for all that
+	// is known, and the next run puts back what was kept.
+	if (!there || *there == now_)
+		return;
+	now_ = *there;
 	(void)!save(false, now_); // a next run would put back what it takes for a killed one's
 }
 
@@ -388,7 +451,7 @@ Result<TargetSettings> TuneRun::undo(System &system, TargetKnob &knob)
 	auto lock = system.lock(state_path(knob) + ".lock");
 
 	if (!lock)
-		return Error{"cannot tune " + knob.name() + ": " + lock.error().text()};
+		return cannot_tune(knob, lock.error());
 	auto state = load_state(system, state_path(knob) + ".json");
 
 	if (!state)

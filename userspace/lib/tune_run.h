@@ -27,9 +27,10 @@ namespace swift {
 class PathLearner {
 public:
 	void add(const FlowSet &set, const std::string &cc, const std::optional<Prefix> &prefix);
-	// Knows the hops, too.
+	// Knows the hops, too. The telemetry sees all network namespaces: @netns is the inode number
+	// of the one whose flows count.
 	void add(const TelemetryReading &reading, const std::string &cc,
-		 const std::optional<Prefix> &prefix);
+		 const std::optional<Prefix> &prefix, std::uint32_t netns);
 	[[nodiscard]] std::vector<PathSample> samples() const;
 	// The smallest delay to the destination that is farthest; 0: none.
 	[[nodiscard]] double longest_ns() const;
@@ -57,23 +58,22 @@ public:
 	[[nodiscard]] const TargetSettings &now() const { return now_; } // what is in force
 
 	void learn(const FlowSet &set) { learner_.add(set, knob_.cc(), prefix_); }
-	void learn(const TelemetryReading &r) { learner_.add(r, knob_.cc(), prefix_); }
+	void learn(const TelemetryReading &r) { learner_.add(r, knob_.cc(), prefix_, this_netns_inode()); }
 	// Out of what was learnt so far; an Error if that is nothing.
 	Result<TargetProposal> proposal() const;
 
-	// From here on the target is static, and the tuner's.
+	// From here on the target is static, and the tuner's. This, step() and end() look first
+	// whether somebody else has set the target: that stays, and is an Error.
 	Result<std::vector<TuneEvent>> start();
 	[[nodiscard]] bool started() const { return tuner_.has_value(); }
-	// An Error: the target could not be set; what was kept is in force, and the run over.
+	// An Error: the target could not be set, and what was kept is in force; or, if it is not
+	// started() any more, it cannot be read or was set by somebody else.
 	Result<std::vector<TuneEvent>> step(const FlowSet &set);
 	[[nodiscard]] const Tuner &tuner() const { return *tuner_; }
 	[[nodiscard]] const TuneObservation &seen() const { return seen_; }
 
 	// Keeps what was found (@restore: puts back what was there before the first run).
 	Result<std::vector<TuneEvent>> end(const std::string &reason, bool restore);
-
-	// Somebody else has set the target: that stays, and the run is over.
-	void let_go();
 
 	// What was there before the last run that kept something; an Error if there is none.
 	static Result<TargetSettings> undo(System &system, TargetKnob &knob);
@@ -84,7 +84,9 @@ private:
 	TuneRun(System &system, TargetKnob &knob, const TuneOptions &options,
 		std::optional<Prefix> prefix);
 	[[nodiscard]] static std::string state_path(const TargetKnob &knob);
-	// @trial: what is about to be in force.
+	Result<void> still_ours() const;
+	void let_go();
+	// @trial: what is about to be in force, in the place of now_.
 	Result<void> save(bool running, const TargetSettings &trial) const;
 	Result<void> set(std::uint32_t base_target_ns);
 

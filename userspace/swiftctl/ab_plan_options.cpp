@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "ab.h"
 #include "text.h"
@@ -84,7 +85,7 @@ Result<AbPlan> ab_plan(const AbOptions &options, std::uint64_t random_seed)
 
 std::string duration_text(double seconds)
 {
-	const auto s = static_cast<std::uint64_t>(std::max(0.0, seconds) + 0.5);
+	const auto s = std::llround(std::max(0.0, seconds));
 
 	if (s < 60)
 		return fmt::format("{} s", s);

@@ -202,7 +202,18 @@ std::vector<std::string> bpf_notes(const BpfListing &listing)
 		notes.push_back(fmt::format("telemetry is loaded and watches {}; up to {} flows, {} prefixes{}",
 					    watched.empty() ? "nothing yet" : fmt::format("{}", fmt::join(watched, ", ")),
 					    t.max_flows, t.max_prefixes,
-					    t.tx_one_in ? fmt::format(", tx of one packet in {}", t.tx_one_in) : ""));
+					    t.tx_one_in ? fmt::format(", tx of one packet in {}{}", t.tx_one_in,
+								      t.tx_nic_attached ? "" : ", without the NIC") :
+							  ""));
+	}
+	for (const BpfStatus &s : listing.loaded) {
+		std::string text;
+
+		for (const auto &[counter, n] : s.stamps)
+			if (n)
+				text += fmt::format("{}{} {}", text.empty() ? "" : ", ", counter, n);
+		if (!text.empty())
+			notes.push_back(fmt::format("{} counts packets' receive stamps: {}", s.name, text));
 	}
 	if (!listing.loadable.empty())
 		notes.push_back(fmt::format("can be loaded: {}", fmt::join(listing.loadable, ", ")));

@@ -91,10 +91,11 @@ constexpr const char *report_footer =
 	"  swiftctl report monday.json tuesday.json --html both.html";
 
 constexpr const char *delays_footer =
-	"Columns: samples = window decisions; fabric, remote, local, target, rtt, tx = p50/p90/p99 of the\n"
+	"Columns: samples = window decisions; fabric, remote, local, target, rtt, tx, nic = p50/p90/p99 of the\n"
 	"delay in the network, in the peer's host, in ours, of what fabric is steered to, of the whole,\n"
-	"and of packets between TCP and the driver; window = its median, in packets; cuts = decisions that\n"
-	"cut the window for the fabric/for the hosts; lost = packets. See Documentation/delays.md.\n"
+	"of packets between TCP and the driver, and from there until it lets go of them; window = its\n"
+	"median, in packets; cuts = decisions that cut the window for the fabric/for the hosts; lost =\n"
+	"packets. See Documentation/delays.md.\n"
 	"\n"
 	"Examples:\n"
 	"  swiftctl bpf load telemetry\n"
@@ -142,9 +143,9 @@ constexpr const char *tune_footer =
 
 constexpr const char *clock_footer =
 	"Columns: stamps = which packets the NIC stamps; line = from its clock to the host's, as the\n"
-	"module has it; offset = NIC minus wall clock; drift above 0 = the NIC's clock is the faster\n"
-	"one; used, stale, future, old = stamps converted, and not, because the line was too old or\n"
-	"the time impossible. See Documentation/clocks.md.\n"
+	"module has it, or else a BPF variant; offset = NIC minus wall clock; drift above 0 = the\n"
+	"NIC's clock is the faster one; used, stale, future, old = stamps that the module converted,\n"
+	"or not, because the line was too old or the time impossible. See Documentation/clocks.md.\n"
 	"\n"
 	"Examples:\n"
 	"  swiftctl clock run --dry-run          what would be changed\n"
@@ -299,9 +300,9 @@ void add_clock(CLI::App &verb, ClockOptions &o)
 	verb.footer(clock_footer);
 	verb.require_subcommand(0, 1);
 	add_clock_show(verb, o);
-	add_clock_show(*verb.add_subcommand("show", "The NICs' clocks, as the module has them (default)"), o);
+	add_clock_show(*verb.add_subcommand("show", "The NICs' clocks, as the module and BPF variants have them (default)"), o);
 
-	CLI::App *run = verb.add_subcommand("run", "Feed the NICs' clocks to the module, until stopped");
+	CLI::App *run = verb.add_subcommand("run", "Feed the NICs' clocks to the module and BPF variants, until stopped");
 	CLI::App *read = verb.add_subcommand("read", "Measure the clocks for a second, feed nothing");
 	CLI::App *restore =
 		verb.add_subcommand("restore", "Put back the stamping that a killed run left changed");
@@ -374,7 +375,7 @@ void add_bpf(CLI::App &verb, BpfOptions &o)
 		->type_name("N");
 	load->add_option("--prefixes", o.telemetry.max_prefixes, "telemetry: prefixes, by congestion control (256)")
 		->type_name("N");
-	load->add_option("--tx", o.telemetry.tx_one_in, "telemetry: time one packet in N from TCP to the driver")
+	load->add_option("--tx", o.telemetry.tx_one_in, "telemetry: time one packet in N from TCP to the driver and the NIC")
 		->type_name("N");
 	unload->add_flag("--module-only", o.module_only, "telemetry: let go of the module, keep the rest");
 	for (CLI::App *action : {load, unload, swap, set})
@@ -432,6 +433,8 @@ void add_delays(CLI::App &verb, DelaysOptions &o)
 		->allow_extra_args(false);
 	verb.add_option("--interval", o.interval, "Of so many seconds from now, not of all time")
 		->type_name("SECONDS");
+	verb.add_option("--netns", o.netns, "In the network namespace NAME")->type_name("NAME");
+	verb.add_flag("--all-netns", o.all_netns, "In all network namespaces, each by itself");
 	verb.add_flag("--hist", o.hist, "Histograms, too");
 	verb.add_flag("--wide", o.wide, "All columns, however narrow the terminal");
 	verb.add_flag("--json", o.json, "JSON: all of it, prefixes and flows");

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "bpf_clocks.h"
 #include "clock_feeder.h"
 #include "system.h"
 #include "table.h"
@@ -28,13 +29,20 @@ struct ClockOptions {
 	std::string root; // for tests
 };
 
-// A NIC, and the module's line of its clock, of which either may be missing.
+// A NIC, and the lines of its clock that the module and BPF variants have: any may be missing.
 struct ClockRow {
 	std::string iface;
 	std::uint32_t ifindex = 0;
 	std::optional<NicTimestamps> stamps;
 	std::optional<NicClock> clock;
 	std::string owner; // who feeds it
+	std::vector<BpfClock> bpf;
+
+	// The module's, or else a variant's.
+	[[nodiscard]] const NicClock *line() const
+	{
+		return clock ? &*clock : bpf.empty() ? nullptr : &bpf.front().clock;
+	}
 };
 
 struct HostNow {
@@ -62,7 +70,7 @@ struct ClockMeasurement {
 // NICs with a clock or with a line; with @ifaces only those, or an Error for one that is
 // not there.
 Result<ClockSnapshot> take_clocks(System &system, const std::vector<std::string> &ifaces,
-				  const HostNow &now);
+				  const HostNow &now, const BpfClockTable &bpf = {});
 [[nodiscard]] HostNow host_now();
 
 [[nodiscard]] Table clock_table(const ClockSnapshot &snapshot);

@@ -25,9 +25,9 @@ Cell stamping_cell(const ClockRow &row)
 
 Cell line_cell(const ClockRow &row)
 {
-	if (!row.clock)
+	if (!row.line())
 		return {"none", Colour::yellow};
-	if (row.clock->valid_ms == 0)
+	if (row.line()->valid_ms == 0)
 		return {"stale", Colour::red};
 	return {"valid", Colour::green};
 }
@@ -65,12 +65,12 @@ Table clock_table(const ClockSnapshot &s)
 
 		cells = {{row.iface}, {phc_text(row.stamps ? row.stamps->phc_index : -1)}, stamping_cell(row),
 			 line_cell(row)};
-		if (!row.clock) {
+		if (!row.line()) {
 			cells.resize(table.columns.size(), {"-"});
 			continue;
 		}
 
-		const NicClock &c = *row.clock;
+		const NicClock &c = *row.line();
 		const auto age_ns = static_cast<std::int64_t>(
 			static_cast<std::uint64_t>(s.now.monotonic_ns) - c.line.host_ns);
 
@@ -79,6 +79,10 @@ Table clock_table(const ClockSnapshot &s)
 		cells.push_back({span_text(c.line.error_ns, false)});
 		cells.push_back({span_text(age_ns, false)});
 		cells.push_back({fmt::format("{} ms", c.valid_ms)});
+		if (!row.clock) { // variants do not know who, and count for all NICs together
+			cells.resize(table.columns.size(), {"-"});
+			continue;
+		}
 		cells.push_back(c.owner ? Cell{row.owner} : Cell{"gone", Colour::red});
 		for (const std::uint64_t n : {c.used, c.stale, c.future, c.old})
 			cells.push_back({std::to_string(n)});
@@ -90,12 +94,16 @@ std::vector<std::string> clock_notes(const ClockSnapshot &s)
 {
 	std::vector<std::string> notes;
 	const bool fed = std::any_of(s.rows.begin(), s.rows.end(), [](const ClockRow &r) {
-		return r.clock && r.clock->valid_ms > 0;
+		return r.line() && r.line()->valid_ms > 0;
 	});
 	const bool able = std::any_of(s.rows.begin(), s.rows.end(), [](const ClockRow &r) {
 		return r.stamps && r.stamps->can_hw_rx_all && r.stamps->phc_index >= 0;
 	});
 
+	for (const ClockRow &r : s.rows)
+		for (const BpfClock &c : r.bpf)
+			notes.push_back(fmt::format("{} has {}line of {}; swiftctl bpf list counts its stamps",
+						    c.variant, c.clock.valid_ms ? "a " : "a stale ", r.iface));
 	if (!fed)
 		notes.emplace_back(able ? "no clock is fed: swiftctl clock run (as root) does it" :
 					  "no clock is fed, and no NIC here can stamp all packets in hardware");

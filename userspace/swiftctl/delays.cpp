@@ -4,7 +4,9 @@
 
 #include <fmt/format.h>
 
+#include "diag.h"
 #include "say.h"
+#include "target_knob.h"
 #include "watch.h"
 
 namespace swift {
@@ -22,12 +24,21 @@ int run_delays(const DelaysOptions &options)
 	if (!query)
 		return fail_usage(verb, query.error().text());
 
+	if (!options.netns.empty())
+		if (auto entered = enter_netns(options.netns); !entered)
+			return fail(verb, entered.error().text());
+
+	const auto netns = query->all_netns ? std::nullopt : std::optional(this_netns_inode());
 	const auto host = real_bpf_host();
+
+	if (netns == 0U)
+		return fail(verb, "cannot tell which network namespace this is (/proc/thread-self/ns/net): --all-netns "
+				  "needs not");
 	auto telemetry = Telemetry::open(*host);
 
 	if (!telemetry)
 		return fail(verb, telemetry.error().text());
-	auto reading = telemetry->read();
+	auto reading = telemetry->read(netns);
 
 	if (!reading)
 		return fail(verb, reading.error().text());
@@ -37,7 +48,7 @@ int run_delays(const DelaysOptions &options)
 
 		// Stopped early it tells of the time until then.
 		(void)stop.sleep(query->interval_s);
-		reading = telemetry->read();
+		reading = telemetry->read(netns);
 		if (!reading)
 			return fail(verb, reading.error().text());
 		reading = reading->since(before);
@@ -48,12 +59,12 @@ int run_delays(const DelaysOptions &options)
 	Terminal terminal = standard_output();
 	const std::vector<DelaysRow> rows = delays_rows(*reading, *query);
 	std::vector<std::string> lines;
-	std::vector<std::string> notes = delays_notes(*reading, rows);
+	std::vector<std::string> notes = delays_notes(*reading, rows, *query);
 
 	if (options.wide)
 		terminal.columns = 0;
 	if (!rows.empty()) {
-		RenderedTable table = render(delays_table(rows, query->by_flow), terminal);
+		RenderedTable table = render(delays_table(rows, *query), terminal);
 
 		lines = std::move(table.lines);
 		if (!table.left_out.empty())
@@ -61,7 +72,7 @@ int run_delays(const DelaysOptions &options)
 						    fmt::join(table.left_out, ", ")));
 	}
 	if (query->hist)
-		for (std::string &line : delays_histograms(rows, terminal))
+		for (std::string &line : delays_histograms(rows, *query, terminal))
 			lines.push_back(std::move(line));
 	for (const std::string &text : notes)
 		lines.push_back(terminal.paint(text, Colour::dim));

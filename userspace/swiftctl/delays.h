@@ -20,10 +20,13 @@ struct DelaysOptions {
 	bool hist = false;
 	bool wide = false;
 	bool json = false;
+	std::string netns; // by its name; empty: this one
+	bool all_netns = false;
 };
 
 struct DelaysQuery {
 	bool by_flow = false;
+	bool all_netns = false;
 	std::vector<Prefix> dst; // a flow's remote end, or a prefix within one of them
 	double interval_s = 0;
 	bool hist = false;
@@ -38,16 +41,19 @@ struct DelaysRow {
 	std::string name; // "10.0.0.0/24", "other", "10.0.0.1:80 > 10.0.0.2:5201"
 	std::string cc;
 	TelemetryCounts counts;
+	std::uint32_t netns = 0; // 0: of all
 };
 
 // Those with the most samples first.
 [[nodiscard]] std::vector<DelaysRow> delays_rows(const TelemetryReading &reading, const DelaysQuery &query);
-[[nodiscard]] Table delays_table(const std::vector<DelaysRow> &rows, bool by_flow);
+[[nodiscard]] Table delays_table(const std::vector<DelaysRow> &rows, const DelaysQuery &query);
 // What looks like "  64..128 us |########      | 12.3 %", a block for each row and delay.
 [[nodiscard]] std::vector<std::string> delays_histograms(const std::vector<DelaysRow> &rows,
+							 const DelaysQuery &query,
 							 const Terminal &terminal);
 [[nodiscard]] std::vector<std::string> delays_notes(const TelemetryReading &reading,
-						    const std::vector<DelaysRow> &rows);
+						    const std::vector<DelaysRow> &rows,
+						    const DelaysQuery &query);
 // All flows and prefixes that @query wants, whole. @interval_s: 0 = since it was loaded.
 [[nodiscard]] std::string delays_json(const TelemetryReading &reading, const DelaysQuery &query);
 

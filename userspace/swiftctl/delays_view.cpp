@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "delays.h"
 #include "flows.h"
@@ -66,6 +67,11 @@ Cell losses_cell(std::uint64_t losses)
 	return {std::to_string(losses), losses > 0 ? Colour::yellow : Colour::none};
 }
 
+std::string netns_text(std::uint32_t netns)
+{
+	return netns ? std::to_string(netns) : "all";
+}
+
 // Bars for each power of two that something is in, and those between.
 void picture(const LogHistogram &h, std::string_view title, Colour colour, const Terminal &terminal,
 	     std::vector<std::string> &lines)
@@ -100,7 +106,7 @@ void picture(const LogHistogram &h, std::string_view title, Colour colour, const
 	lines.push_back(fmt::format("  {}: mean {} us of {}", title, us(h.mean()), h.count()));
 	for (const Bar &b : bars) {
 		const auto part = static_cast<double>(b.count) / static_cast<double>(most);
-		auto width = static_cast<std::size_t>(part * bar_width + 0.5);
+		auto width = static_cast<std::size_t>(std::lround(part * bar_width));
 
 		if (width == 0 && b.count > 0)
 			width = 1;
@@ -127,6 +133,9 @@ Result<DelaysQuery> DelaysQuery::from(const DelaysOptions &o)
 		return Error{"--by", o.by, "prefix, flow"};
 	q.by_flow = o.by == "flow";
 	q.hist = o.hist;
+	q.all_netns = o.all_netns;
+	if (o.all_netns && !o.netns.empty())
+		return Error{"--netns NAME or --all-netns, not both"};
 	if (o.hist && o.json)
 		return Error{"--hist is for people: --json has all buckets anyway"};
 	for (const std::string &text : o.dst) {
@@ -167,11 +176,11 @@ std::vector<DelaysRow> delays_rows(const TelemetryReading &reading, const Delays
 	if (query.by_flow) {
 		for (const TelemetryFlow &f : reading.flows)
 			if (query.wants(f.remote.address))
-				rows.push_back({f.local.text() + " > " + f.remote.text(), f.cc, f.counts});
+				rows.push_back({f.local.text() + " > " + f.remote.text(), f.cc, f.counts, f.netns});
 	} else {
 		for (const TelemetryPrefix &p : reading.prefixes)
 			if (query.wants(p.prefix))
-				rows.push_back({prefix_text(p.prefix), p.cc, p.counts});
+				rows.push_back({prefix_text(p.prefix), p.cc, p.counts, p.netns});
 	}
 	std::stable_sort(rows.begin(), rows.end(), [](const DelaysRow &a, const DelaysRow &b) {
 		return a.counts.samples() > b.counts.samples();
@@ -179,12 +188,12 @@ std::vector<DelaysRow> delays_rows(const TelemetryReading &reading, const Delays
 	return rows;
 }
 
-Table delays_table(const std::vector<DelaysRow> &rows, bool by_flow)
+Table delays_table(const std::vector<DelaysRow> &rows, const DelaysQuery &query)
 {
 	Table table;
 
-	table.columns = {{by_flow ? "flow" : "prefix"}, {"cc"}, {"samples", true}, {"fabric_us", true},
-			 {"remote_us", true, 2}, {"local_us", true, 2}, {"tx_us", true, 3},
+	table.columns = {{query.by_flow ? "flow" : "prefix"}, {"cc"}, {"samples", true}, {"fabric_us", true},
+			 {"remote_us", true, 2}, {"local_us", true, 2}, {"tx_us", true, 3}, {"nic_us", true, 3},
 			 {"target_us", true, 4}, {"rtt_us", true, 5}, {"window", true, 1},
 			 {"cuts_%", true, 6}, {"lost", true, 1}};
 	for (const DelaysRow &r : rows) {
@@ -197,16 +206,23 @@ Table delays_table(const std::vector<DelaysRow> &rows, bool by_flow)
 				      three(c.of(Telemetered::remote)),
 				      three(c.of(Telemetered::local)),
 				      three(c.of(Telemetered::tx_host)),
+				      three(c.of(Telemetered::tx_nic)),
 				      three(c.of(Telemetered::target)),
 				      three(c.of(Telemetered::rtt)),
 				      window_cell(c.of(Telemetered::window)),
 				      cuts_cell(c),
 				      losses_cell(c.losses)});
 	}
+	if (query.all_netns) {
+		table.columns.insert(table.columns.begin() + 1, TableColumn{"netns", true});
+		for (std::size_t i = 0; i < rows.size(); i++)
+			table.rows[i].insert(table.rows[i].begin() + 1, Cell{netns_text(rows[i].netns)});
+	}
 	return table;
 }
 
-std::vector<std::string> delays_histograms(const std::vector<DelaysRow> &rows, const Terminal &terminal)
+std::vector<std::string> delays_histograms(const std::vector<DelaysRow> &rows, const DelaysQuery &query,
+					   const Terminal &terminal)
 {
 	struct Part {
 		Telemetered what;
@@ -216,12 +232,14 @@ std::vector<std::string> delays_histograms(const std::vector<DelaysRow> &rows, c
 	static constexpr std::array parts = {Part{Telemetered::fabric, "fabric", Colour::green},
 					     Part{Telemetered::remote, "remote host", Colour::magenta},
 					     Part{Telemetered::local, "local host", Colour::magenta},
-					     Part{Telemetered::tx_host, "tx: TCP to driver", Colour::yellow}};
+					     Part{Telemetered::tx_host, "tx: TCP to driver", Colour::yellow},
+					     Part{Telemetered::tx_nic, "nic: driver to its release", Colour::yellow}};
 	std::vector<std::string> lines;
 
 	for (const DelaysRow &r : rows) {
 		lines.emplace_back();
-		lines.push_back(terminal.paint(r.name + " " + r.cc, Colour::bold));
+		lines.push_back(terminal.paint(r.name + (query.all_netns ? " netns " + netns_text(r.netns) : "") + " " +
+						       r.cc, Colour::bold));
 		for (const Part &p : parts)
 			picture(r.counts.of(p.what), p.title, p.colour, terminal, lines);
 		// What has no parts has an RTT.
@@ -231,14 +249,19 @@ std::vector<std::string> delays_histograms(const std::vector<DelaysRow> &rows, c
 	return lines;
 }
 
-std::vector<std::string> delays_notes(const TelemetryReading &reading, const std::vector<DelaysRow> &rows)
+std::vector<std::string> delays_notes(const TelemetryReading &reading, const std::vector<DelaysRow> &rows,
+				      const DelaysQuery &query)
 {
 	std::vector<std::string> notes;
 
 	if (rows.empty())
-		notes.emplace_back("no decisions counted");
+		notes.emplace_back(query.all_netns ? "no decisions counted" :
+						     "no decisions counted in this network namespace (all: --all-netns)");
 	if (!reading.module_attached)
 		notes.emplace_back("the module is not watched: `swiftctl bpf load telemetry`, once it is loaded");
+	if (reading.tx_one_in > 0 && !reading.tx_nic_attached)
+		notes.emplace_back("nic is not measured: this kernel has no program at tcp_wfree(); `swiftctl bpf load "
+				   "telemetry` said why");
 	if (reading.flows_evicted > 0)
 		notes.push_back(fmt::format("full map: {} flows made room for others (of {}; load it with --flows)",
 					    reading.flows_evicted, reading.max_flows));

@@ -73,7 +73,10 @@ Result<Peer> parse_peer(const std::string &text)
 
 class Doctor {
 public:
-	Doctor(System &system, const DoctorOptions &options) : system_(system), options_(options) {}
+	Doctor(System &system, const DoctorOptions &options, const BpfClockTable &bpf)
+		: system_(system), options_(options), bpf_(bpf)
+	{
+	}
 
 	Result<std::vector<Finding>> run()
 	{
@@ -569,8 +572,8 @@ private:
 			add(Severity::ok, dev + " coalescing", seen);
 	}
 
-	// A NIC that stamps every packet, and the line of its clock that the module needs to
-	// make anything of the stamps.
+	// A NIC that stamps every packet, and the line of its clock that the module, or a BPF
+	// variant, needs to make anything of the stamps.
 	void stamps(const std::string &dev)
 	{
 		const auto t = system_.timestamps(dev);
@@ -587,13 +590,14 @@ private:
 			    fmt::format("hardware stamps possible (/dev/ptp{}), not on", t->phc_index),
 			    "delay between NIC and stack counts as fabric",
 			    fmt::format("swiftctl clock run --iface {}", dev));
-		if (module_loaded(system_))
+		if (module_loaded(system_) || !bpf_.variants.empty())
 			clock(dev, t->hw_rx_all_on);
 	}
 
 	void clock(const std::string &dev, bool stamps)
 	{
-		const auto clocks = system_.nic_clocks();
+		const auto clocks = module_loaded(system_) ? system_.nic_clocks() :
+							    Result<std::vector<NicClock>>(std::vector<NicClock>());
 		const auto ifindex = number(system_.read_file("/sys/class/net/" + dev + "/ifindex"));
 		const std::string check = dev + " clock";
 		const std::string fix = fmt::format("swiftctl clock run --iface {}", dev);
@@ -607,6 +611,9 @@ private:
 		for (const NicClock &c : *clocks)
 			if (ifindex && c.ifindex == *ifindex)
 				line = &c;
+		for (const BpfClock &c : bpf_.clocks)
+			if (!line && ifindex && c.clock.ifindex == *ifindex)
+				line = &c.clock;
 		if (line && line->valid_ms > 0)
 			add(Severity::ok, check,
 			    fmt::format("fed, error at most {}", us(line->line.error_ns)));
@@ -633,6 +640,7 @@ private:
 
 	System &system_;
 	const DoctorOptions &options_;
+	const BpfClockTable &bpf_;
 	std::vector<Finding> findings_;
 	std::vector<std::string> ifaces_;
 	std::optional<Peer> peer_;
@@ -645,9 +653,9 @@ private:
 
 } // namespace
 
-Result<std::vector<Finding>> examine(System &system, const DoctorOptions &options)
+Result<std::vector<Finding>> examine(System &system, const DoctorOptions &options, const BpfClockTable &bpf)
 {
-	return Doctor(system, options).run();
+	return Doctor(system, options, bpf).run();
 }
 
 } // namespace swift

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "bpf_clocks.h"
 #include "system.h"
 
 namespace swift {
@@ -30,7 +31,9 @@ struct Finding {
 	std::string fix = {}; // a command to paste, if there is one
 };
 
-Result<std::vector<Finding>> examine(System &system, const DoctorOptions &options);
+// @bpf: what BPF variants know of NICs' clocks.
+Result<std::vector<Finding>> examine(System &system, const DoctorOptions &options,
+				     const BpfClockTable &bpf = {});
 [[nodiscard]] std::string_view severity_name(Severity s);
 [[nodiscard]] std::size_t count(const std::vector<Finding> &findings, Severity s);
 [[nodiscard]] std::string doctor_json(const std::vector<Finding> &findings);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "clock.h"
 #include "doctor.h"
 #include "say.h"
 #include "terminal.h"
@@ -55,7 +56,7 @@ std::size_t count(const std::vector<Finding> &findings, Severity s)
 int run_doctor(const DoctorOptions &options)
 {
 	const auto system = real_system(options.root);
-	auto findings = examine(*system, options);
+	auto findings = examine(*system, options, bpf_clocks_now(host_now().monotonic_ns));
 
 	if (!findings)
 		return fail_usage("doctor", findings.error().text());

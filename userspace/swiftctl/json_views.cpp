@@ -189,6 +189,17 @@ std::string clocks_json(const ClockSnapshot &s, bool one_line)
 			n["stamps_future"] = c.future;
 			n["stamps_old"] = c.old;
 		}
+		n["bpf_variants"] = Json::array();
+		for (const BpfClock &c : row.bpf) {
+			Json l;
+
+			put_line(l, c.clock.line, s.now);
+			l["variant"] = c.variant;
+			l["age_ns"] = static_cast<std::int64_t>(
+				static_cast<std::uint64_t>(s.now.monotonic_ns) - c.clock.line.host_ns);
+			l["valid_ms"] = c.clock.valid_ms;
+			n["bpf_variants"].push_back(std::move(l));
+		}
 		j["nics"].push_back(std::move(n));
 	}
 	return text_of(j, one_line);
@@ -287,6 +298,9 @@ std::string bpf_list_json(const BpfListing &l)
 			v["struct_ops"] = {{"map_id", s.ops->id},
 					   {"state", states[static_cast<std::size_t>(s.ops->state)]},
 					   {"references", s.ops->references}};
+		v["stamps"] = s.stamps.empty() ? Json(nullptr) : Json::object();
+		for (const auto &[counter, n] : s.stamps)
+			v["stamps"][std::string(counter)] = n;
 		v["programs"] = Json::array();
 		for (const BpfProgramStatus &p : s.programs)
 			v["programs"].push_back(program_json(p));
@@ -300,6 +314,7 @@ std::string bpf_list_json(const BpfListing &l)
 			  {"watched", t.watched}, {"max_flows", t.max_flows}, {"max_prefixes", t.max_prefixes}};
 
 		v["tx_one_in"] = t.tx_one_in ? Json(t.tx_one_in) : Json(nullptr);
+		v["tx_nic_watched"] = t.tx_nic_attached;
 		if (t.since_ns)
 			v["loaded_time_ns"] = t.since_ns;
 		v["programs"] = Json::array();
@@ -313,7 +328,7 @@ std::string bpf_list_json(const BpfListing &l)
 std::string bpf_settings_json(const BpfSettings &s, const std::string &name)
 {
 	const auto number = [](const BpfTunable &t, std::uint32_t value) {
-		return t.name == "target_policy" ? Json(t.text(value)) : Json(value);
+		return t.name == "target_policy" ? Json(t.text(value)) : Json(t.number(value));
 	};
 	const BpfValues defaults = s.law->defaults(name);
 	Json j;
@@ -387,6 +402,7 @@ std::string delays_json(const TelemetryReading &r, const DelaysQuery &query)
 	j["interval_s"] = query.interval_s > 0 ? Json(query.interval_s) : Json(nullptr);
 	j["module_watched"] = r.module_attached;
 	j["tx_one_in"] = r.tx_one_in ? Json(r.tx_one_in) : Json(nullptr);
+	j["tx_nic_watched"] = r.tx_nic_attached;
 	j["samples"] = r.samples;
 	j["missed"] = r.missed;
 	j["flows_evicted"] = r.flows_evicted;
@@ -400,6 +416,7 @@ std::string delays_json(const TelemetryReading &r, const DelaysQuery &query)
 	for (const TelemetryPrefix &p : r.prefixes) {
 		Json e = {{"dst_prefix", prefix_text(p.prefix)}, {"cc", p.cc}};
 
+		e["netns"] = p.prefix ? Json(p.netns) : Json(nullptr);
 		if (!query.wants(p.prefix))
 			continue;
 		put_counts(e, p.counts);

@@ -326,7 +326,7 @@ struct BashRows {
 std::string bash_completion(const CLI::App &app)
 {
 	BashRows rows;
-	const std::string name = app.get_name();
+	const std::string &name = app.get_name();
 
 	rows.add(app, "");
 	return fmt::format(R"bash(# {0}: completion for bash, made from the program's own table of options.

@@ -21,6 +21,7 @@
 #include "fd.h"
 #include "say.h"
 #include "system.h"
+#include "target_knob.h"
 #include "text.h"
 #include "watch.h"
 
@@ -97,7 +98,7 @@ private:
 	std::unique_ptr<HistogramSource> telemetry()
 	{
 		auto opened = Telemetry::open(*bpf_);
-		auto reading = opened ? opened->read() : Result<TelemetryReading>(opened.error());
+		auto reading = opened ? opened->read_prefixes(this_netns_inode()) : Result<TelemetryReading>(opened.error());
 		std::unique_ptr<HistogramSource> source;
 
 		if (reading && before_)

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <cmath>
 #include <functional>
 #include <nlohmann/json.hpp>
 
@@ -97,7 +98,7 @@ public:
 		: options_(options), plan_(plan), knob_(knob), run_(run), watch_(std::move(watch))
 	{
 		if (auto telemetry = Telemetry::open(host))
-			telemetry_ = std::move(*telemetry);
+			telemetry_ = *telemetry;
 	}
 
 	int go()
@@ -135,11 +136,12 @@ private:
 			if (!set)
 				return fail(verb, set.error().text());
 			run_.learn(**set);
-			if (telemetry_)
-				if (const auto reading = telemetry_->read())
+			if (waited_s >= plan_.learn_s) {
+				// It has counted since it was loaded: once is enough.
+				if (const auto reading = telemetry_ ? telemetry_->read(this_netns_inode()) : TelemetryReading())
 					run_.learn(*reading);
-			if (waited_s >= plan_.learn_s)
 				return -1;
+			}
 			if (stop.sleep(plan_.interval_s))
 				return fail(verb, "stopped before anything was learnt; nothing was changed");
 		}
@@ -229,7 +231,8 @@ private:
 			auto events = run_.step(**set);
 
 			if (!events) {
-				finish("the target could not be set");
+				if (run_.started())
+					finish("the target could not be set");
 				return fail(verb, events.error().text());
 			}
 			if (!say(*events)) {
@@ -297,7 +300,7 @@ Result<TunePlan> TunePlan::from(const TuneVerbOptions &o)
 	if (o.undo && (o.apply || o.restore))
 		return Error{"--undo goes alone: it changes back, and tunes nothing"};
 
-	const auto u32 = [](double v) { return static_cast<std::uint32_t>(v + 0.5); };
+	const auto u32 = [](double v) { return static_cast<std::uint32_t>(std::lround(v)); };
 
 	for (const auto &ok :
 	     {read("--interval", o.interval_s, 0.001, 3600, 1, [&](double v) { plan.interval_s = v; }),
@@ -349,7 +352,8 @@ int run_tune(const TuneVerbOptions &options)
 	const auto host = real_bpf_host();
 	BpfVariants variants(*system, *host);
 	const auto knob = options.variant.empty() ? sysctl_knob(*system, this_netns()) :
-						    bpf_knob(variants, options.variant, options.dst);
+						    bpf_knob(variants, options.variant, options.dst,
+							     plan->interval_s / 2);
 
 	if (options.variant.empty() && !module_loaded(*system))
 		return fail(verb, "the module tcp_swift is not loaded (" + module_hint(*system) +
