@@ -24,14 +24,28 @@ constexpr std::size_t most_flows = 1000;
 constexpr std::string_view flows_path = "/api/v1/flows";
 constexpr std::string_view json_type = "application/json";
 
+SharedText shared(std::string text)
+{
+	return std::make_shared<const std::string>(std::move(text));
+}
+
 std::string dumped(const json &j)
 {
 	return j.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
+// @make: a json, if nobody has asked for @key of this snapshot yet.
+template <typename Make>
+Response cached_response(const View &view, const Snapshot &s, const std::string &key, Make make)
+{
+	const auto text = [&] { return dumped(make()) + "\n"; };
+
+	return {200, std::string(json_type), view.cache ? view.cache->get(s.number, key, text) : shared(text()), {}};
+}
+
 Response json_response(const json &j)
 {
-	return {200, std::string(json_type), dumped(j) + "\n", {}};
+	return {200, std::string(json_type), shared(dumped(j) + "\n"), {}};
 }
 
 Error not_allowed(std::string_view name, std::string_view value, std::string_view allowed)
@@ -145,7 +159,7 @@ json flow_json(const Snapshot &s, const FlowRow &f)
 		{"local", f.local().text()},
 		{"remote", f.remote().text()},
 		{"iface", set.ifaces[f.iface]},
-		{"dst_prefix", prefix_of(f.remote().address, s.prefixes).text()},
+		{"dst_prefix", set.groups[f.group].dst_prefix},
 		{"cc", set.ccs[f.cc]},
 		{"state", tcp_state_text(f.state)},
 		{"rtt_ns", null_or(f.srtt_us > 0, std::uint64_t{f.srtt_us} * 1000)},
@@ -227,6 +241,7 @@ json group_json(const GroupSummary &g)
 	json j = {{"dst_prefix", g.labels.dst_prefix},
 		  {"cc", g.labels.cc},
 		  {"iface", g.labels.iface},
+		  {"histograms", g.sampled ? "sampled" : "bpf"},
 		  {"flows", g.flows},
 		  {"rate_bps", g.rate_Bps * 8},
 		  {"limited",
@@ -322,8 +337,9 @@ std::optional<Error> unknown_item(const Items &items, std::initializer_list<std:
 	return std::nullopt;
 }
 
-Response get_summary(const Items &items, const Snapshot &s, const View &view)
+Response get_summary(const Items &items, const News &news, const View &view)
 {
+	const Snapshot &s = *news.snapshot;
 	bool history = false;
 
 	if (const auto error = unknown_item(items, {"history"}))
@@ -333,13 +349,18 @@ Response get_summary(const Items &items, const Snapshot &s, const View &view)
 			return bad_request(not_allowed(name, value, "0 and 1"));
 		history = value == "1";
 	}
-	json j = summary_json(s, view.facts);
+	// Of one snapshot there may be more than one summary, then.
+	const std::string trouble = news.trouble ? news.trouble->text + dumped(tune_json(news.trouble->tune)) : "";
 
-	if (history) {
-		j["history"] = {{"step_s", view.store.history_step_s()}, {"prefixes", json::object()}};
-		for (const auto &[key, points] : view.store.group_histories())
-			j["history"]["prefixes"][key] = history_json(points, view, false);
-	}
+	if (!history)
+		return cached_response(view, s, "summary " + trouble,
+				       [&] { return summary_json(s, view.facts, news.trouble); });
+
+	json j = summary_json(s, view.facts, news.trouble);
+
+	j["history"] = {{"step_s", view.store.history_step_s()}, {"prefixes", json::object()}};
+	for (const auto &[key, points] : view.store.group_histories())
+		j["history"]["prefixes"][key] = history_json(points, view, false);
 	return json_response(j);
 }
 
@@ -371,21 +392,28 @@ Response get_flow(std::string_view id, const Items &items, const Snapshot &s, co
 	return error_response(404, fmt::format("flow {} is not live", id_text(cookie)));
 }
 
+std::string none_yet(const News &news)
+{
+	return "no look at the flows has been finished yet" + (news.trouble ? ": " + news.trouble->text : "");
+}
+
 Response get_health(const View &view)
 {
-	const auto s = view.store.newest();
+	const News news = view.store.news();
+	const auto &s = news.snapshot;
 	const std::string type = "text/plain; charset=utf-8";
 
 	if (!s)
-		return {503, type, "no look at the flows has been finished yet\n", {}};
+		return {503, type, shared(none_yet(news) + "\n"), {}};
 	const double age_s = static_cast<double>(view.now_ns - s->summary.now_ns) / 1e9;
 	const double late_s = view.store.late_after_s();
 
 	if (age_s > late_s)
 		return {503, type,
-			fmt::format("the newest look at the flows is {:.1f} s old, more than {:.1f} s\n", age_s, late_s),
+			shared(fmt::format("the newest look at the flows is {:.1f} s old, more than {:.1f} s{}\n", age_s,
+					   late_s, news.trouble ? ": " + news.trouble->text : "")),
 			{}};
-	return {200, type, "ok\n", {}};
+	return {200, type, shared("ok\n"), {}};
 }
 
 constexpr std::string_view plain_page =
@@ -400,9 +428,9 @@ std::optional<Response> get_asset(const std::string &path, const View &view)
 
 	for (const WebAsset &a : view.assets)
 		if (a.path == wanted)
-			return Response{200, std::string(a.content_type), std::string(a.bytes), {}};
+			return Response{200, std::string(a.content_type), shared(std::string(a.bytes)), {}};
 	if (path == "/")
-		return Response{200, "text/html; charset=utf-8", std::string(plain_page), {}};
+		return Response{200, "text/html; charset=utf-8", shared(std::string(plain_page)), {}};
 	return std::nullopt;
 }
 
@@ -410,7 +438,7 @@ std::optional<Response> get_asset(const std::string &path, const View &view)
 
 Response error_response(unsigned status, std::string_view text)
 {
-	return {status, std::string(json_type), dumped({{"version", version}, {"error", text}}) + "\n", {}};
+	return {status, std::string(json_type), shared(dumped({{"version", version}, {"error", text}}) + "\n"), {}};
 }
 
 Result<std::pair<std::string, QueryItems>> parse_target(std::string_view target)
@@ -502,7 +530,7 @@ Result<FlowSelection> parse_flow_selection(const QueryItems &items)
 	return q;
 }
 
-json summary_json(const Snapshot &s, const HostFacts &facts)
+json summary_json(const Snapshot &s, const HostFacts &facts, const std::optional<Trouble> &trouble)
 {
 	json module = {{"loaded", s.module_loaded}};
 	const Totals &t = s.summary.totals;
@@ -515,9 +543,10 @@ json summary_json(const Snapshot &s, const HostFacts &facts)
 		groups.push_back(group_json(g));
 	for (const ClockRow &c : s.clocks)
 		clocks.push_back(clock_json(c));
-	return {{"version", version},
+	json j = {{"version", version},
 		{"time_s", s.time_s},
 		{"interval_s", s.summary.interval_s},
+		{"interval_ms", s.interval_ms},
 		{"host", facts.host},
 		{"kernel", facts.kernel},
 		{"module", std::move(module)},
@@ -534,7 +563,11 @@ json summary_json(const Snapshot &s, const HostFacts &facts)
 		  {"dropped_prefixes", t.dropped_prefixes}}},
 		{"prefixes", std::move(groups)},
 		{"clocks", std::move(clocks)},
-		{"tune", tune_json(s.tune)}};
+		{"tune", tune_json(trouble ? trouble->tune : s.tune)}};
+
+	if (trouble)
+		j["error"] = trouble->text;
+	return j;
 }
 
 Result<StreamQuery> parse_stream(std::string_view target)
@@ -568,6 +601,29 @@ Result<StreamQuery> parse_stream(std::string_view target)
 		out.flows = *q;
 	}
 	return out;
+}
+
+std::string StreamQuery::key() const
+{
+	if (!flows)
+		return {};
+	return flows->key();
+}
+
+std::string FlowSelection::key() const
+{
+	// What is free text comes last, each with its length.
+	return fmt::format("{} {} {} {} {} {} {}:{}{}", static_cast<int>(sort), descending, limit, offset,
+			   prefix ? prefix->text() : "", limit_by ? std::string(limit_text(*limit_by)) : "", cc.size(),
+			   cc, q);
+}
+
+std::string trouble_event(const Trouble &t)
+{
+	return fmt::format("event: state\ndata: {}\n\n", dumped({{"version", version},
+								  {"time_s", t.time_s},
+								  {"collecting", false},
+								  {"error", t.text}}));
 }
 
 std::string stream_events(const Snapshot &s, const StreamQuery &query, const HostFacts &facts)
@@ -607,19 +663,24 @@ Response respond(const Request &request, const View &view)
 			return *asset;
 		return error_response(404, "there is no such page");
 	}
-	const auto s = view.store.newest();
+	const News news = view.store.news();
+	const auto &s = news.snapshot;
 
 	if (!s)
-		return error_response(503, "no look at the flows has been finished yet");
+		return error_response(503, none_yet(news));
 	if (path == "/metrics")
-		return {200, "text/plain; version=0.0.4; charset=utf-8", metrics_text(*s, view.store.http), {}};
+		return {200, "text/plain; version=0.0.4; charset=utf-8",
+			shared(metrics_text(*s, news.trouble ? news.trouble->collect : s->collect, view.store.http,
+					    static_cast<double>(view.now_ns - s->summary.now_ns) / 1e9)),
+			{}};
 	if (path == "/api/v1/summary")
-		return get_summary(items, *s, view);
+		return get_summary(items, news, view);
 	if (path != flows_path)
 		return get_flow(std::string_view(path).substr(flows_path.size() + 1), items, *s, view);
 	auto q = parse_flow_selection(items);
 
-	return q ? json_response(flows_json(*s, *q)) : bad_request(q.error());
+	return q ? cached_response(view, *s, "flows " + q->key(), [&] { return flows_json(*s, *q); }) :
+		   bad_request(q.error());
 }
 
 } // namespace swift

@@ -16,6 +16,7 @@
 #include "options.h"
 #include "result.h"
 #include "store.h"
+#include "text_cache.h"
 
 namespace swift {
 
@@ -27,7 +28,7 @@ struct Request {
 struct Response {
 	unsigned status = 200;
 	std::string content_type;
-	std::string body;
+	SharedText body;
 	std::optional<std::uint64_t> watch; // keep a history of this flow from now on
 };
 
@@ -43,6 +44,7 @@ struct View {
 	std::span<const WebAsset> assets; // of the dashboard, if it was built in
 	std::int64_t now_ns = 0; // CLOCK_MONOTONIC
 	double time_s = 0; // since 1970
+	TextCache *cache = nullptr; // may be none
 };
 
 [[nodiscard]] Response respond(const Request &request, const View &view);
@@ -61,22 +63,31 @@ struct FlowSelection {
 	std::optional<Prefix> prefix;
 	std::optional<Limit> limit_by;
 	std::string q;
+
+	[[nodiscard]] std::string key() const; // equal for equal ones
 };
 
 inline constexpr std::string_view stream_path = "/api/v1/stream";
 
 struct StreamQuery {
 	std::optional<FlowSelection> flows;
+
+	// Equal for queries with equal events.
+	[[nodiscard]] std::string key() const;
 };
 // Of a GET for stream_path; an Error is what the 400 says.
 Result<StreamQuery> parse_stream(std::string_view target);
 // The events of one snapshot, as they go over the wire.
 [[nodiscard]] std::string stream_events(const Snapshot &snapshot, const StreamQuery &query,
 					const HostFacts &facts);
+// That there is none, and why.
+[[nodiscard]] std::string trouble_event(const Trouble &trouble);
 
 // --- Parts, for --once and the tests ----------------------------------------------------------
 
-[[nodiscard]] nlohmann::json summary_json(const Snapshot &snapshot, const HostFacts &facts);
+// @trouble: why there has been no newer one, if there is anything.
+[[nodiscard]] nlohmann::json summary_json(const Snapshot &snapshot, const HostFacts &facts,
+					  const std::optional<Trouble> &trouble = {});
 
 using QueryItems = std::vector<std::pair<std::string, std::string>>;
 // Path and decoded parameters; an Error if it is not as a URL has to be.

@@ -2,6 +2,7 @@
 #include "collector.h"
 
 #include <net/if.h>
+#include <spdlog/spdlog.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 #include <charconv>
 
 #include "bpf_host.h"
+#include "target_knob.h"
 #include "text.h"
 
 namespace swift {
@@ -21,6 +23,7 @@ namespace {
 constexpr std::int64_t ns_per_s = 1'000'000'000;
 constexpr std::int64_t storages_every_ns = 5 * ns_per_s;
 constexpr std::size_t most_counters = 256;
+constexpr std::size_t alive_every_flows = 1 << 15;
 
 std::int64_t clock_ns(clockid_t clock)
 {
@@ -126,24 +129,34 @@ std::vector<GroupCounters> Counters::all() const
 	return out;
 }
 
+Result<std::optional<TelemetryReading>> loaded_telemetry(const BpfHost &bpf)
+{
+	const auto telemetry = Telemetry::open(bpf);
+
+	if (!telemetry && telemetry.error().code == ENOENT)
+		return std::optional<TelemetryReading>();
+	auto reading = telemetry ? telemetry->read_prefixes(this_netns_inode()) : telemetry.error();
+
+	if (!reading)
+		return reading.error();
+	return std::optional(std::move(*reading));
+}
+
 // --- Collector -----------------------------------------------------------------------------
 
-Collector::Collector(const Config::Collect &config, OwnClocks own_clocks, DiagClient diag, IfaceMap ifaces)
+Collector::Collector(const Config::Collect &config, OwnClocks own_clocks, IfaceMap ifaces)
 	: config_(config), own_clocks_(std::move(own_clocks)), system_(real_system()), bpf_(real_bpf_host()),
-	  diag_(std::move(diag)), ifaces_(std::move(ifaces)), table_(table_options(config))
+	  ifaces_(std::move(ifaces)), table_(table_options(config))
 {
 }
 
 Result<Collector> Collector::open(const Config::Collect &config, OwnClocks own_clocks)
 {
-	auto diag = DiagClient::open();
 	auto ifaces = IfaceMap::open();
 
-	if (!diag)
-		return diag.error();
 	if (!ifaces)
 		return ifaces.error();
-	return Collector(config, std::move(own_clocks), std::move(*diag), std::move(*ifaces));
+	return Collector(config, std::move(own_clocks), std::move(*ifaces));
 }
 
 void Collector::reconfigure(const Config::Collect &config)
@@ -162,25 +175,31 @@ void Collector::reconfigure(const Config::Collect &config)
 // Absent unless somebody has loaded it; the first reading alone tells of no interval.
 std::unique_ptr<HistogramSource> Collector::read_telemetry()
 {
-	auto telemetry = Telemetry::open(*bpf_);
+	auto reading = loaded_telemetry(*bpf_);
+	const std::string trouble = reading ? "" : reading.error().text();
 
-	if (!telemetry) {
-		telemetry_.reset();
-		return nullptr;
-	}
-	auto reading = telemetry->read();
-
-	if (!reading) {
+	if (!reading)
 		count_error("telemetry");
+	if (!reading && trouble != telemetry_trouble_)
+		spdlog::warn("delays are sampled, without the telemetry: {}", trouble);
+	telemetry_trouble_ = trouble;
+	if (!reading || !*reading) {
 		telemetry_.reset();
 		return nullptr;
 	}
 	std::unique_ptr<HistogramSource> source;
 
 	if (telemetry_)
-		source = std::make_unique<TelemetrySource>(reading->since(*telemetry_));
+		source = std::make_unique<TelemetrySource>((*reading)->since(*telemetry_), table_options(config_).prefixes);
 	telemetry_ = std::move(*reading);
 	return source;
+}
+
+Result<TelemetryReading> Collector::read_flows() const
+{
+	const auto telemetry = Telemetry::open(*bpf_);
+
+	return telemetry ? telemetry->read(this_netns_inode()) : telemetry.error();
 }
 
 void Collector::look_at_module(Snapshot &s)
@@ -235,7 +254,7 @@ void Collector::look_at_process(Snapshot &s)
 	}
 }
 
-Result<std::shared_ptr<Snapshot>> Collector::collect()
+Result<std::shared_ptr<Snapshot>> Collector::collect(const std::function<void()> &alive)
 {
 	const std::int64_t begun_ns = clock_ns(CLOCK_MONOTONIC);
 	const std::int64_t cpu_begun_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -258,8 +277,15 @@ Result<std::shared_ptr<Snapshot>> Collector::collect()
 		diag_.emplace(std::move(*opened));
 	}
 	table_.begin(begun_ns, ifaces_);
-	const auto status =
-		diag_->visit(states_connected, [&](const Flow &f) { table_.add(f); }, storages_);
+	std::size_t visited = 0;
+	const auto status = diag_->visit(
+		states_connected,
+		[&](const Flow &f) {
+			if (++visited % alive_every_flows == 0 && alive)
+				alive();
+			table_.add(f);
+		},
+		storages_);
 
 	if (!status) {
 		// The rest of its answer may still be in the socket, and a variant's map be gone.

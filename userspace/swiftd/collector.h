@@ -27,6 +27,9 @@ namespace swift {
 [[nodiscard]] FlowTableOptions table_options(const Config::Collect &config);
 [[nodiscard]] ClockRow clock_row(const NicClock &clock, std::string dev, std::int64_t now_ns);
 
+// Without flows; none: it is not loaded. An Error: it is, but of another version, say.
+[[nodiscard]] Result<std::optional<TelemetryReading>> loaded_telemetry(const BpfHost &bpf);
+
 // Adds what an interval saw to what was before, groups that have long been gone left out.
 class Counters {
 public:
@@ -46,16 +49,19 @@ public:
 
 	static Result<Collector> open(const Config::Collect &config, OwnClocks own_clocks);
 
-	Result<std::shared_ptr<Snapshot>> collect();
-	// As the newest look found it; nullptr: not loaded.
-	[[nodiscard]] const TelemetryReading *telemetry() const { return telemetry_ ? &*telemetry_ : nullptr; }
+	// @alive is called now and then while the kernel lists many flows.
+	Result<std::shared_ptr<Snapshot>> collect(const std::function<void()> &alive = {});
+	// The telemetry's, with all flows: for who asks for them, not for each look.
+	[[nodiscard]] Result<TelemetryReading> read_flows() const;
 	void reconfigure(const Config::Collect &config);
 
+	// As in the snapshots, but of looks that failed as well.
+	[[nodiscard]] const CollectStats &stats() const { return stats_; }
 	// The CPU time that the newest look took.
 	[[nodiscard]] double cpu_s() const { return cpu_s_; }
 
 private:
-	Collector(const Config::Collect &config, OwnClocks own_clocks, DiagClient diag, IfaceMap ifaces);
+	Collector(const Config::Collect &config, OwnClocks own_clocks, IfaceMap ifaces);
 	void count_error(const std::string &what) { stats_.errors[what]++; }
 	std::unique_ptr<HistogramSource> read_telemetry();
 	void look_at_module(Snapshot &s);
@@ -66,8 +72,9 @@ private:
 	OwnClocks own_clocks_;
 	std::unique_ptr<System> system_;
 	std::unique_ptr<BpfHost> bpf_;
-	std::optional<TelemetryReading> telemetry_; // the newest
-	std::optional<DiagClient> diag_;
+	std::optional<TelemetryReading> telemetry_; // the newest, without flows
+	std::string telemetry_trouble_; // of the newest look, told once
+	std::optional<DiagClient> diag_; // opened by the first look, and anew after one that failed
 	IfaceMap ifaces_;
 	FlowTable table_;
 	std::vector<Fd> storages_; // of BPF variants

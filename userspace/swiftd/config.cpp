@@ -5,6 +5,7 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <optional>
 
 #include "system.h"
@@ -155,13 +156,15 @@ Result<Config> parse_config(std::string_view toml, std::string_view file, const 
 	return config;
 }
 
-Result<Config> load_config(const std::string &path, const Overrides &overrides)
+Result<Config> load_config(const std::string &path, const Overrides &overrides, bool optional)
 {
 	if (path.empty())
 		return parse_config({}, {}, overrides);
 
 	auto text = real_system()->read_file(path);
 
+	if (!text && optional && text.error().code == ENOENT)
+		return parse_config({}, {}, overrides);
 	if (!text)
 		return text.error();
 	return parse_config(*text, path, overrides);

@@ -18,8 +18,8 @@ using Overrides = std::vector<std::pair<std::string, std::string>>; // option, v
 // @file is for the messages. @overrides go over what the file says.
 Result<Config> parse_config(std::string_view toml, std::string_view file,
 			    const Overrides &overrides = {});
-// An empty @path: no file.
-Result<Config> load_config(const std::string &path, const Overrides &overrides);
+// An empty @path: no file; nor is there one if it is @optional and not there.
+Result<Config> load_config(const std::string &path, const Overrides &overrides, bool optional = false);
 
 // What changes from one to the other: "collect.interval_s: 1.0 -> 2.0". An Error if one of
 // them cannot change while swiftd runs.

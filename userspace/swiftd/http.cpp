@@ -2,17 +2,20 @@
 #include "http.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <microhttpd.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <spdlog/spdlog.h>
 #include <sys/socket.h>
 #include <time.h>
 
 #include <algorithm>
-#include <atomic>
+#include <cerrno>
 #include <cstring>
 #include <list>
+#include <map>
 #include <mutex>
 #include <set>
 
@@ -30,8 +33,13 @@ constexpr std::size_t connection_bytes = 24 * 1024; // of a request's line and h
 constexpr std::size_t stream_block_bytes = 32 * 1024;
 constexpr int stream_send_bytes = 128 * 1024; // more in flight and a slow reader would see old news
 constexpr std::int64_t answer_factor = 3; // a slow reader gets so many times http.timeout_s
+// A stream that still has more to send of old events when new ones come is ended; with less it
+// only goes without the new ones.
+constexpr std::size_t most_queued_bytes = 1024 * 1024;
+constexpr std::size_t most_stream_queries = 16; // different ones, of open streams
 constexpr int backlog = 128;
 constexpr std::size_t longest_token = 4096;
+constexpr std::size_t always_sent_bytes = 1024; // health, refusals
 
 double seconds_now(clockid_t clock)
 {
@@ -86,6 +94,41 @@ struct Listener {
 	std::string text;
 };
 
+// What comes out of files, and may be renewed.
+struct Secrets {
+	std::string token;
+	std::string certificate;
+	std::string key;
+
+	bool operator==(const Secrets &) const = default;
+};
+
+Result<Secrets> read_secrets(const Config::Http &config)
+{
+	Secrets s;
+
+	if (!config.token_file.empty()) {
+		auto token = read_secret("http.token_file", config.token_file);
+
+		if (!token)
+			return token.error();
+		s.token = trim(*token);
+		if (s.token.size() < 16 || s.token.size() > longest_token)
+			return Error{fmt::format("http.token_file: {} holds a token of {} bytes: allowed are 16 to {}",
+						 config.token_file, s.token.size(), longest_token)};
+	}
+	if (!config.tls_certificate.empty()) {
+		auto certificate = read_secret("http.tls_certificate", config.tls_certificate);
+		auto key = read_secret("http.tls_key", config.tls_key);
+
+		if (!certificate || !key)
+			return certificate ? key.error() : certificate.error();
+		s.certificate = std::move(*certificate);
+		s.key = std::move(*key);
+	}
+	return s;
+}
+
 constexpr std::string_view always_there = "reno";
 
 Result<Listener> open_listener(const ListenAddress &a)
@@ -138,45 +181,74 @@ struct RequestState {
 	bool begun = false;
 };
 
+// An answer on its way: its text stays for as long as its reader takes.
+class Sending {
+public:
+	Sending(Server &server, SharedText text) : server_(server), text_(std::move(text)) {}
+	Sending(const Sending &) = delete;
+	Sending &operator=(const Sending &) = delete;
+	~Sending();
+
+private:
+	Server &server_;
+	SharedText text_;
+};
+
 struct Stream {
 	Server *server = nullptr;
 	MHD_Connection *connection = nullptr;
+	int fd = -1;
 	StreamQuery query;
-	std::uint64_t last = 0; // snapshot
-	std::string pending;
+	std::uint64_t last = 0; // of the store's news
+	std::uint64_t last_snapshot = 0;
+	SharedText pending; // shared by all with this query
 	std::size_t sent = 0; // of it
+	std::int64_t since_ns = 0; // when it began
+	bool ended = false; // its reader is too slow
+
+	[[nodiscard]] std::size_t left() const { return pending ? pending->size() - sent : 0; }
 };
 
 class Server final : public HttpServer {
 public:
-	Server(const Config::Http &config, Store &store, const HostFacts &facts)
-		: config_(config), store_(store), facts_(facts)
+	Server(const Config::Http &config, Store &store, const HostFacts &facts, std::size_t most_bytes)
+		: config_(config), store_(store), facts_(facts), most_bytes_(most_bytes)
 	{
 	}
 	~Server() override
 	{
-		stopping_ = true;
-		wake_streams();
-		for (MHD_Daemon *d : daemons_)
-			MHD_stop_daemon(d);
+		{
+			// From here on none is suspended: libmicrohttpd aborts if one is while it stops.
+			const std::scoped_lock lock(mutex_);
+
+			stopping_ = true;
+			resume_all();
+		}
+		for (std::size_t i = 0; i < daemons_.size(); i++) {
+			// The listening socket may be another server's, too.
+			if (MHD_quiesce_daemon(daemons_[i]) == MHD_INVALID_SOCKET)
+				listeners_[i].fd.release(); // then it is libmicrohttpd's to close
+			MHD_stop_daemon(daemons_[i]);
+		}
 	}
 
-	Result<void> start();
+	Result<void> start(const std::vector<Listener> *inherited, Secrets secrets);
+	Result<std::unique_ptr<HttpServer>> renewed() const override;
 
 	void wake_streams() override
 	{
 		const std::scoped_lock lock(mutex_);
 
-		for (Stream *s : sleeping_)
-			MHD_resume_connection(s->connection);
-		sleeping_.clear();
+		for (Stream *s : streams_)
+			if (s->left() > most_queued_bytes)
+				end_slow(*s);
+		resume_all();
 	}
 
 	// Idle connections are libmicrohttpd's to end; these are alive, byte by byte.
-	void end_overdue() override
+	void end_overdue(std::int64_t now) override
 	{
 		const std::scoped_lock lock(mutex_);
-		const std::int64_t now = ns_now();
 
 		for (const Connection &c : connections_) {
 			const std::int64_t most = config_.timeout_s * ns_per_s *
@@ -185,11 +257,61 @@ public:
 			if (c.phase != Connection::Phase::streaming && now - c.since_ns > most)
 				shutdown(c.fd, SHUT_RDWR);
 		}
+		for (Stream *s : streams_)
+			if (s->left() > 0 && now - s->since_ns > config_.timeout_s * ns_per_s * answer_factor)
+				end_slow(*s);
 	}
 
-	std::vector<std::string> addresses() const override { return addresses_; }
+	// false: too much is on its way. Else end_sending() is to follow.
+	bool begin_sending(const std::string &text)
+	{
+		const std::scoped_lock lock(mutex_);
+
+		if (sending_bytes_ > most_bytes_ && text.size() > always_sent_bytes && !sending_.contains(&text))
+			return false;
+		if (sending_[&text]++ == 0)
+			sending_bytes_ += text.size();
+		return true;
+	}
+	void end_sending(const std::string &text)
+	{
+		const std::scoped_lock lock(mutex_);
+		const auto at = sending_.find(&text);
+
+		if (--at->second > 0)
+			return;
+		sending_.erase(at);
+		sending_bytes_ -= text.size();
+	}
+
+	std::vector<std::string> addresses() const override
+	{
+		std::vector<std::string> out;
+
+		for (const Listener &l : listeners_)
+			out.push_back(l.text);
+		return out;
+	}
 
 private:
+	void resume_all()
+	{
+		for (Stream *s : sleeping_)
+			MHD_resume_connection(s->connection);
+		sleeping_.clear();
+	}
+	void end_slow(Stream &s)
+	{
+		if (s.ended)
+			return;
+		s.ended = true;
+		store_.http.sse_ended++;
+		spdlog::info("an event stream is ended, its reader is too slow: {} bytes of an event that is {} ms "
+			     "old are left",
+			     s.left(), (ns_now() - s.since_ns) / 1'000'000);
+		shutdown(s.fd, SHUT_RDWR);
+	}
+
 	// What libmicrohttpd calls.
 	static void on_connection(void *self, MHD_Connection *c, void **context,
 				  MHD_ConnectionNotificationCode code);
@@ -201,6 +323,7 @@ private:
 				 MHD_RequestTerminationCode code);
 	static ssize_t on_stream(void *stream, std::uint64_t position, char *to, std::size_t most);
 	static void on_stream_end(void *stream);
+	static void on_sent(void *sending) { delete static_cast<Sending *>(sending); }
 
 	static Connection *connection_of(MHD_Connection *c)
 	{
@@ -227,51 +350,63 @@ private:
 	const Config::Http config_;
 	Store &store_;
 	const HostFacts &facts_;
-	std::string token_;
-	std::string certificate_;
-	std::string key_;
+	const std::size_t most_bytes_;
+	Secrets secrets_;
+	TextCache cache_; // by snapshot
+	TextCache stream_cache_; // by news
 	std::vector<MHD_Daemon *> daemons_;
-	std::vector<std::string> addresses_;
-	std::atomic<bool> stopping_ = false;
+	std::vector<Listener> listeners_; // theirs
 
 	std::mutex mutex_;
+	bool stopping_ = false;
 	std::list<Connection> connections_;
-	std::set<Stream *> sleeping_; // suspended until the next snapshot
-	std::size_t streams_ = 0;
+	std::set<Stream *> sleeping_; // suspended until there are news
+	std::set<Stream *> streams_;
+	std::map<std::string, std::size_t> stream_queries_; // of them, by key
+	std::map<const std::string *, std::size_t> sending_; // to how many
+	std::size_t sending_bytes_ = 0;
 };
 
-Result<void> Server::start()
+Sending::~Sending()
+{
+	server_.end_sending(*text_);
+}
+
+Result<std::unique_ptr<HttpServer>> Server::renewed() const
+{
+	auto secrets = read_secrets(config_);
+
+	if (!secrets)
+		return secrets.error();
+	if (*secrets == secrets_)
+		return std::unique_ptr<HttpServer>();
+	auto server = std::make_unique<Server>(config_, store_, facts_, most_bytes_);
+
+	if (auto done = server->start(&listeners_, std::move(*secrets)); !done)
+		return done.error();
+	return std::unique_ptr<HttpServer>(std::move(server));
+}
+
+// @inherited: of a server that is about to leave.
+Result<void> Server::start(const std::vector<Listener> *inherited, Secrets secrets)
 {
 	const bool tls = !config_.tls_certificate.empty();
 
-	if (!config_.token_file.empty()) {
-		auto token = read_secret("http.token_file", config_.token_file);
-
-		if (!token)
-			return token.error();
-		token_ = trim(*token);
-		if (token_.size() < 16 || token_.size() > longest_token)
-			return Error{fmt::format("http.token_file: {} holds a token of {} bytes: allowed are 16 to {}",
-						 config_.token_file, token_.size(), longest_token)};
-	}
-	if (tls) {
-		auto certificate = read_secret("http.tls_certificate", config_.tls_certificate);
-		auto key = read_secret("http.tls_key", config_.tls_key);
-
-		if (!certificate || !key)
-			return certificate ? key.error() : certificate.error();
-		certificate_ = std::move(*certificate);
-		key_ = std::move(*key);
-	}
-	for (const std::string &text : config_.listen) {
-		auto address = parse_listen(text);
+	secrets_ = std::move(secrets);
+	for (std::size_t i = 0; i < config_.listen.size(); i++) {
+		auto address = parse_listen(config_.listen[i]);
 
 		if (!address)
 			return address.error();
-		auto listener = open_listener(*address);
+		auto listener = inherited ? Result<Listener>(Listener{
+						    Fd(fcntl((*inherited)[i].fd.get(), F_DUPFD_CLOEXEC, 0)),
+						    (*inherited)[i].text}) :
+					    open_listener(*address);
 
 		if (!listener)
 			return listener.error();
+		if (!listener->fd)
+			return errno_error("cannot serve on " + listener->text, errno);
 
 		std::vector<MHD_OptionItem> items = {
 			{MHD_OPTION_LISTEN_SOCKET, listener->fd.get(), nullptr},
@@ -285,8 +420,8 @@ Result<void> Server::start()
 		};
 
 		if (tls) {
-			items.push_back({MHD_OPTION_HTTPS_MEM_CERT, 0, certificate_.data()});
-			items.push_back({MHD_OPTION_HTTPS_MEM_KEY, 0, key_.data()});
+			items.push_back({MHD_OPTION_HTTPS_MEM_CERT, 0, secrets_.certificate.data()});
+			items.push_back({MHD_OPTION_HTTPS_MEM_KEY, 0, secrets_.key.data()});
 		}
 		items.push_back({MHD_OPTION_END, 0, nullptr});
 
@@ -295,11 +430,16 @@ Result<void> Server::start()
 						      0, nullptr, nullptr, &on_request, this, MHD_OPTION_ARRAY,
 						      items.data(), MHD_OPTION_END);
 
-		if (!daemon)
+		if (!daemon) {
+			// libmicrohttpd has closed it: by now its number may be another file's.
+			listener->fd.release();
 			return Error{"cannot serve on " + listener->text +
-				     (tls ? ": are certificate and key what they should be?" : "")};
-		listener->fd.release(); // libmicrohttpd closes it
-		addresses_.push_back(listener->text);
+				     (tls ? fmt::format(": are http.tls_certificate, {}, and http.tls_key, {}, a "
+							"certificate in PEM and its key?",
+							config_.tls_certificate, config_.tls_key) :
+					    "")};
+		}
+		listeners_.push_back(std::move(*listener));
 		daemons_.push_back(daemon);
 	}
 	return {};
@@ -367,21 +507,25 @@ std::optional<Response> Server::refusal(MHD_Connection *c, std::string_view targ
 		return std::string_view(value ? value : "");
 	};
 
-	if (token_.empty()) {
+	const std::string_view path = target.substr(0, target.find('?'));
+
+	// Who has a name of his own point here learns that swiftd runs, and how it does, no more:
+	// probes ask for it by whatever name they have.
+	if (path == "/healthz")
+		return std::nullopt;
+	if (secrets_.token.empty()) {
 		if (!config_.allow_anonymous && !is_own_name(header("Host")))
 			return error_response(421, "the Host header is neither localhost nor an address");
 		return std::nullopt;
 	}
 	// The pages tell nothing of this host, and ask for the token themselves: a browser cannot
 	// send it for the first of them.
-	const std::string_view path = target.substr(0, target.find('?'));
-
 	if (!path.starts_with("/api/") && path != "/metrics")
 		return std::nullopt;
 	constexpr std::string_view scheme = "Bearer ";
 	const std::string_view given = header("Authorization");
 
-	if (given.starts_with(scheme) && same_secret(given.substr(scheme.size()), token_))
+	if (given.starts_with(scheme) && same_secret(given.substr(scheme.size()), secrets_.token))
 		return std::nullopt;
 	return error_response(401, "a token is needed: Authorization: Bearer TOKEN");
 }
@@ -401,7 +545,7 @@ MHD_Result Server::answer(MHD_Connection *c, const char *method, const std::stri
 
 	const std::int64_t now = ns_now();
 	const Response r = respond({method, target},
-				   {store_, facts_, web_assets(), now, seconds_now(CLOCK_REALTIME)});
+				   {store_, facts_, web_assets(), now, seconds_now(CLOCK_REALTIME), &cache_});
 
 	if (r.watch)
 		store_.watch(*r.watch, now);
@@ -429,11 +573,16 @@ MHD_Result Server::queue(MHD_Connection *c, unsigned status, MHD_Response *respo
 
 MHD_Result Server::send(MHD_Connection *c, const Response &r)
 {
-	MHD_Response *response = MHD_create_response_from_buffer(
-		r.body.size(), const_cast<char *>(r.body.data()), MHD_RESPMEM_MUST_COPY);
+	if (!begin_sending(*r.body))
+		return send(c, error_response(503, "too many answers are on their way to slow readers"));
+
+	auto sending = std::make_unique<Sending>(*this, r.body);
+	MHD_Response *response = MHD_create_response_from_buffer_with_free_callback_cls(
+		r.body->size(), const_cast<char *>(r.body->data()), &on_sent, sending.get());
 
 	if (!response)
 		return MHD_NO;
+	(void)sending.release(); // on_sent's
 	MHD_add_response_header(response, "Content-Type", r.content_type.c_str());
 	return queue(c, r.status, response);
 }
@@ -442,27 +591,40 @@ MHD_Result Server::send(MHD_Connection *c, const Response &r)
 
 MHD_Result Server::open_stream(MHD_Connection *c, const StreamQuery &query)
 {
-	auto stream = std::make_unique<Stream>(Stream{this, c, query, 0, {}, 0});
+	auto stream = std::make_unique<Stream>();
+	std::string refused;
 	{
 		const std::unique_lock lock(mutex_);
 
 		// The other half of all connections is for those who come and go.
-		if (streams_ * 2 >= static_cast<std::size_t>(config_.max_connections))
-			stream.reset();
-		else
-			streams_++;
+		if (streams_.size() * 2 >= static_cast<std::size_t>(config_.max_connections))
+			refused = "too many event streams are open";
+		else if (stream_queries_.size() >= most_stream_queries && !stream_queries_.contains(query.key()))
+			refused = fmt::format("event streams of {} different queries are open, no more are allowed; "
+					      "/api/v1/flows answers any",
+					      most_stream_queries);
 	}
-	if (!stream)
-		return send(c, error_response(503, "too many event streams are open"));
+	if (!refused.empty())
+		return send(c, error_response(503, refused));
 
-	if (const auto *fd = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD))
-		setsockopt(fd->connect_fd, SOL_SOCKET, SO_SNDBUF, &stream_send_bytes, sizeof(stream_send_bytes));
+	stream->server = this;
+	stream->connection = c;
+	stream->query = query;
+	if (const auto *fd = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD)) {
+		stream->fd = fd->connect_fd;
+		setsockopt(stream->fd, SOL_SOCKET, SO_SNDBUF, &stream_send_bytes, sizeof(stream_send_bytes));
+	}
 	MHD_Response *response = MHD_create_response_from_callback(
 		MHD_SIZE_UNKNOWN, stream_block_bytes, &on_stream, stream.get(), &on_stream_end);
 
 	if (!response)
 		return MHD_NO; // out of memory, as is all else then
-	stream.release(); // on_stream_end's
+	{
+		const std::scoped_lock lock(mutex_);
+
+		stream_queries_[query.key()]++;
+		streams_.insert(stream.release()); // on_stream_end's
+	}
 	MHD_add_response_header(response, "Content-Type", "text/event-stream");
 	set_phase(c, Connection::Phase::streaming);
 	return queue(c, 200, response);
@@ -472,35 +634,47 @@ ssize_t Server::on_stream(void *context, std::uint64_t, char *to, std::size_t mo
 {
 	auto *stream = static_cast<Stream *>(context);
 	Server &server = *stream->server;
+	std::unique_lock lock(server.mutex_);
 
-	if (server.stopping_)
-		return MHD_CONTENT_READER_END_OF_STREAM;
-	std::shared_ptr<const Snapshot> news;
+	if (stream->left() == 0) {
+		const News news = server.store_.news();
 
-	if (stream->sent == stream->pending.size()) {
-		const std::unique_lock lock(server.mutex_);
-		const auto newest = server.store_.newest();
-
-		// wake_streams() follows each snapshot, under the same lock: none is slept through.
-		if (!newest || newest->number == stream->last) {
+		if (server.stopping_)
+			return MHD_CONTENT_READER_END_OF_STREAM;
+		// wake_streams() follows all news, under the same lock: none are slept through.
+		if (news.number == stream->last || (!news.snapshot && !news.trouble)) {
 			MHD_suspend_connection(stream->connection);
 			server.sleeping_.insert(stream);
 			return 0;
 		}
-		if (stream->last != 0)
-			server.store_.http.sse_dropped += newest->number - stream->last - 1;
-		stream->last = newest->number;
-		news = newest;
-	}
-	if (news) {
-		stream->pending = stream_events(*news, stream->query, server.facts_);
+
+		const std::uint64_t snapshot = news.snapshot ? news.snapshot->number : 0;
+		const bool is_new = snapshot != stream->last_snapshot;
+
+		if (is_new && stream->last_snapshot != 0)
+			server.store_.http.sse_dropped += snapshot - stream->last_snapshot - 1;
+		stream->last = news.number;
+		stream->last_snapshot = snapshot;
+		lock.unlock();
+		auto text = server.stream_cache_.get(news.number, fmt::format("{}stream {}", is_new, stream->query.key()), [&] {
+			return (is_new ? stream_events(*news.snapshot, stream->query, server.facts_) : "") +
+			       (news.trouble ? trouble_event(*news.trouble) : "");
+		});
+
+		lock.lock();
+		stream->pending = std::move(text);
 		stream->sent = 0;
+		stream->since_ns = ns_now();
 	}
+	if (server.stopping_)
+		return MHD_CONTENT_READER_END_OF_STREAM;
 
-	const std::size_t n = std::min(most, stream->pending.size() - stream->sent);
+	const std::size_t n = std::min(most, stream->left());
 
-	std::memcpy(to, stream->pending.data() + stream->sent, n);
+	std::memcpy(to, stream->pending->data() + stream->sent, n);
 	stream->sent += n;
+	if (stream->left() == 0)
+		stream->pending.reset();
 	return static_cast<ssize_t>(n);
 }
 
@@ -512,19 +686,25 @@ void Server::on_stream_end(void *context)
 		const std::scoped_lock lock(server.mutex_);
 
 		server.sleeping_.erase(stream);
-		server.streams_--;
+		server.streams_.erase(stream);
+		if (const auto at = server.stream_queries_.find(stream->query.key()); --at->second == 0)
+			server.stream_queries_.erase(at);
 	}
 	delete stream;
 }
 
 } // namespace
 
-Result<std::unique_ptr<HttpServer>> start_http(const Config::Http &config, Store &store,
-					       const HostFacts &facts)
+Result<std::unique_ptr<HttpServer>> start_http(const Config::Http &config, Store &store, const HostFacts &facts,
+					       std::size_t most_bytes)
 {
-	auto server = std::make_unique<Server>(config, store, facts);
+	auto secrets = read_secrets(config);
 
-	if (auto done = server->start(); !done)
+	if (!secrets)
+		return secrets.error();
+	auto server = std::make_unique<Server>(config, store, facts, most_bytes);
+
+	if (auto done = server->start(nullptr, std::move(*secrets)); !done)
 		return done.error();
 	return std::unique_ptr<HttpServer>(std::move(server));
 }

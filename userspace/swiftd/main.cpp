@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // swiftd: parse the command line, run, leave. Nothing else belongs here.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
@@ -85,10 +84,13 @@ int run(int argc, char **argv)
 	for (const auto &[name, value] : given)
 		if (app.count("--" + name))
 			arguments.overrides.emplace_back(name, value);
-	if (!app.count("--config") && access(default_config, F_OK) == 0)
+	if (!app.count("--config")) {
 		arguments.config_file = default_config;
+		arguments.config_optional = true;
+	}
 
-	const auto config = swift::load_config(arguments.config_file, arguments.overrides);
+	const auto config =
+		swift::load_config(arguments.config_file, arguments.overrides, arguments.config_optional);
 
 	if (!config) {
 		fmt::print(stderr, "swiftd: {}\n", config.error().text());

@@ -126,7 +126,11 @@ void of_groups(Families &out, const Snapshot &s)
 				add(decreases, labels_of(c.labels, "cause", cause_text(cause)), n);
 		}
 	}
+	auto sampled = gauge("swift_histograms_sampled",
+			     "1: delays are the flows' newest values, once per interval; 0: from every decision");
+
 	for (const GroupSummary &g : s.summary.groups) {
+		add(sampled, labels_of(g.labels), g.sampled);
 		add(flows, labels_of(g.labels), static_cast<double>(g.flows));
 		add(measured, labels_of(g.labels), static_cast<double>(g.measured));
 		add(rate, labels_of(g.labels), g.rate_Bps);
@@ -148,7 +152,7 @@ void of_groups(Families &out, const Snapshot &s)
 			add(stamps, std::move(echo), static_cast<double>(g.echo[static_cast<std::size_t>(stamp)]));
 		}
 	}
-	for (auto *f : {&flows, &measured, &windows, &rate, &retrans, &decreases, &stamps, &limited})
+	for (auto *f : {&flows, &measured, &windows, &rate, &retrans, &decreases, &lost, &stamps, &limited, &sampled})
 		out.push_back(std::move(*f));
 }
 
@@ -188,7 +192,7 @@ void of_module(Families &out, const Snapshot &s)
 	out.push_back(std::move(counters));
 }
 
-void of_service(Families &out, const Snapshot &s, const HttpStats &http)
+void of_service(Families &out, const Snapshot &s, const CollectStats &collect, const HttpStats &http, double age_s)
 {
 	auto seconds = family("swiftd_collect_seconds", "Time that a look at the host's flows took",
 			      prometheus::MetricType::Histogram);
@@ -197,16 +201,16 @@ void of_service(Families &out, const Snapshot &s, const HttpStats &http)
 	auto requests = counter("swiftd_http_requests_total", "HTTP requests by their answer");
 	auto connections = gauge("swiftd_http_connections", "Open HTTP connections");
 	auto dropped = counter("swiftd_sse_dropped_total", "Events that readers were too slow for");
+	auto ended = counter("swiftd_sse_ended_total", "Event streams that were ended: their readers were too slow");
+	auto age = gauge("swiftd_snapshot_age_seconds", "Time since the newest look at the host's flows");
 	auto resident = gauge("process_resident_memory_bytes", "Resident memory size in bytes");
 	auto cpu = counter("process_cpu_seconds_total", "Total user and system CPU time spent in seconds");
-	auto sampled = gauge("swift_histograms_sampled",
-			     "1: delays are the flows' newest values, once per interval; 0: from every packet");
 	auto other = gauge("swift_flows_in_other", "Flows whose prefix had to be counted as other");
 
-	add_histogram(seconds, {}, s.collect.seconds, s.collect.seconds_sum,
+	add_histogram(seconds, {}, collect.seconds, collect.seconds_sum,
 		      [](std::size_t i) { return collect_edges_s[i]; });
-	add(collections, {}, static_cast<double>(s.collect.collections));
-	for (const auto &[what, n] : s.collect.errors)
+	add(collections, {}, static_cast<double>(collect.collections));
+	for (const auto &[what, n] : collect.errors)
 		add(errors, {{"what", what}}, static_cast<double>(n));
 	for (const auto &[code, n] : http.requests())
 		add(requests, {{"code", std::to_string(code)}}, static_cast<double>(n));
@@ -214,16 +218,17 @@ void of_service(Families &out, const Snapshot &s, const HttpStats &http)
 	add(dropped, {}, static_cast<double>(http.sse_dropped.load()));
 	add(resident, {}, static_cast<double>(s.resident_bytes));
 	add(cpu, {}, s.cpu_seconds);
-	add(sampled, {}, s.summary.sampled);
+	add(ended, {}, static_cast<double>(http.sse_ended.load()));
+	add(age, {}, age_s);
 	add(other, {}, static_cast<double>(s.summary.totals.dropped_prefixes));
-	for (auto *f : {&seconds, &collections, &errors, &requests, &connections, &dropped, &resident, &cpu,
-			&sampled, &other})
+	for (auto *f : {&seconds, &collections, &errors, &requests, &connections, &dropped, &ended, &age,
+			&resident, &cpu, &other})
 		out.push_back(std::move(*f));
 }
 
 } // namespace
 
-std::string metrics_text(const Snapshot &s, const HttpStats &http)
+std::string metrics_text(const Snapshot &s, const CollectStats &collect, const HttpStats &http, double age_s)
 {
 	Families all;
 
@@ -232,12 +237,12 @@ std::string metrics_text(const Snapshot &s, const HttpStats &http)
 			     {{Part::fabric, ""}}));
 	all.push_back(delays(s, "swift_host_delay_seconds", "The hosts' part of the round-trip time",
 			     {{Part::host, "both"}, {Part::remote_host, "remote"}, {Part::local_host, "local"},
-			      {Part::tx_host, "tx"}}));
+			      {Part::tx_host, "tx"}, {Part::tx_nic, "tx_nic"}}));
 	all.push_back(delays(s, "swift_target_seconds", "Targets of the fabric delay", {{Part::target, ""}}));
 	of_groups(all, s);
 	of_clocks(all, s);
 	of_module(all, s);
-	of_service(all, s, http);
+	of_service(all, s, collect, http, age_s);
 	std::erase_if(all, [](const auto &f) { return f.metric.empty(); });
 	return prometheus::TextSerializer().Serialize(all);
 }

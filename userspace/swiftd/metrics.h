@@ -9,6 +9,8 @@
 
 namespace swift {
 
-[[nodiscard]] std::string metrics_text(const Snapshot &snapshot, const HttpStats &http);
+// @collect: the newest, which may be newer than @snapshot. @age_s: of the snapshot.
+[[nodiscard]] std::string metrics_text(const Snapshot &snapshot, const CollectStats &collect, const HttpStats &http,
+				       double age_s);
 
 } // namespace swift

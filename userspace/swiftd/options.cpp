@@ -46,7 +46,7 @@ const std::vector<Option> &table()
 		{"http.max_connections", FIELD(http, max_connections), 4, 10000, {}, "", false,
 		 "most connections at a time, to each address"},
 		{"http.per_ip", FIELD(http, per_ip), 1, 10000, {}, "", false,
-		 "most connections at a time from one address"},
+		 "most connections at a time from one address; all that come through a proxy have the proxy's"},
 		{"http.timeout_s", FIELD(http, timeout_s), 1, 300, {}, "s", false,
 		 "how long a client may take for a request, and how long it may be idle"},
 		{"http.tls_certificate", FIELD(http, tls_certificate), 0, 0, {}, "", false,
@@ -277,6 +277,8 @@ Result<void> check_config(const Config &config)
 			return Error{fmt::format("collect.prefixes = {}: allowed are prefixes such as "
 						 "10.0.0.0/8 and fd00::/16",
 						 toml_string(text))};
+	if (config.collect.ccs.empty())
+		return Error{"collect.ccs is empty: allowed are names of congestion controls, and \"*\" for all"};
 	for (const std::string &text : config.collect.ccs)
 		if (text.size() > 15)
 			return Error{fmt::format("collect.ccs = {}: allowed are names of up to 15 letters",
@@ -302,8 +304,7 @@ Result<void> check_config(const Config &config)
 		       config.collect.ccs.end();
 	};
 
-	if (config.tune.enabled && !config.collect.ccs.empty() && !collected("*") &&
-	    !collected(config.tune.cc()))
+	if (config.tune.enabled && !collected("*") && !collected(config.tune.cc()))
 		return Error{fmt::format("tune.enabled with tune.knob = \"{}\": collect.ccs has to contain \"{}\" "
 					 "or \"*\"",
 					 config.tune.knob, config.tune.cc())};

@@ -92,6 +92,8 @@ private:
 	[[nodiscard]] std::unique_ptr<TargetKnob> make_knob(const Config::Tune &config);
 	Result<void> start();
 	void collect();
+	void took_a_look(std::shared_ptr<Snapshot> s, std::int64_t next_ns);
+	void could_not_look(const Error &why);
 	void keep_house();
 	void reload();
 	bool take_signal(); // false: leave
@@ -120,7 +122,8 @@ private:
 std::unique_ptr<TargetKnob> Service::make_knob(const Config::Tune &config)
 {
 	return config.knob == "module" ? sysctl_knob(*system_, this_netns()) :
-					 bpf_knob(variants_, config.knob, config.prefix);
+					 bpf_knob(variants_, config.knob, config.prefix,
+						  knob_patience_s(config_.collect.interval_s));
 }
 
 Result<void> Service::start()
@@ -183,43 +186,64 @@ Result<void> Service::start()
 	return {};
 }
 
+void Service::took_a_look(std::shared_ptr<Snapshot> s, std::int64_t next_ns)
+{
+	const Totals &t = s->summary.totals;
+
+	sd_notifyf(0, "%sSTATUS=%zu flows, %zu of swift's", ready_ ? "" : "READY=1\n", t.flows, t.swift_flows);
+	if (!ready_)
+		spdlog::info("ready: {} flows, {} of swift's; the module is {}loaded", t.flows, t.swift_flows,
+			     s->module_loaded ? "" : "not ");
+	ready_ = true;
+	if (!trouble_.empty())
+		spdlog::info("collection goes on");
+	trouble_.clear();
+	tuning_.observe(*s->flows, [this] { return collector_->read_flows(); }, s->time_s);
+	s->tune = tuning_.row();
+	s->interval_ms = next_ns / 1'000'000;
+	store_.put(std::move(s));
+}
+
+// It serves all the same, and goes on trying: what is missing may come.
+void Service::could_not_look(const Error &why)
+{
+	timespec now{};
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	sd_notifyf(0, "%sSTATUS=cannot look at the flows: %s", ready_ ? "" : "READY=1\n", why.text().c_str());
+	ready_ = true;
+	if (why.text() != trouble_)
+		spdlog::error("collection: {}", why.text());
+	trouble_ = why.text();
+	const double time_s = static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
+
+	tuning_.cannot_look(time_s);
+	store_.fail({trouble_, time_s, collector_->stats(), tuning_.row()});
+}
+
 void Service::collect()
 {
 	const auto interval_ns = static_cast<std::int64_t>(config_.collect.interval_s * 1e9);
-	auto s = collector_->collect();
-
-	if (s) {
-		const Totals &t = (*s)->summary.totals;
-
-		sd_notifyf(0, "%sSTATUS=%zu flows, %zu of swift's", ready_ ? "" : "READY=1\n", t.flows, t.swift_flows);
-		if (!ready_)
-			spdlog::info("ready: {} flows, {} of swift's; the module is {}loaded", t.flows,
-				     t.swift_flows, (*s)->module_loaded ? "" : "not ");
-		ready_ = true;
-		if (!trouble_.empty())
-			spdlog::info("collection goes on");
-		trouble_.clear();
-		tuning_.observe(*(*s)->flows, collector_->telemetry(), (*s)->time_s);
-		(*s)->tune = tuning_.row();
-		store_.put(std::move(*s));
-		if (http_)
-			http_->wake_streams();
-	} else if (s.error().text() != trouble_) {
-		trouble_ = s.error().text();
-		spdlog::error("collection: {}", trouble_);
-	}
-
-	const std::int64_t now = now_ns();
+	auto s = collector_->collect([] { sd_notify(0, "WATCHDOG=1"); });
 	const auto rest_ns =
 		static_cast<std::int64_t>(collector_->cpu_s() * 1e9 * 100 / config_.collect.max_cpu_percent);
 	const bool slow = rest_ns > interval_ns;
 
+	if (s)
+		took_a_look(std::move(*s), std::max(interval_ns, rest_ns));
+	else
+		could_not_look(s.error());
+	if (http_)
+		http_->wake_streams();
 	if (slow && !told_slow_)
 		spdlog::warn("a look at the flows takes {:.0f} ms of CPU time, more than {:g} % of an interval "
 			     "(collect.max_cpu_percent): they come every {:.1f} s",
 			     collector_->cpu_s() * 1e3, config_.collect.max_cpu_percent,
 			     static_cast<double>(rest_ns) / 1e9);
 	told_slow_ |= slow;
+
+	const std::int64_t now = now_ns();
+
 	// On the grid of intervals, but never two in a row to make up for a late one.
 	due_ns_ += std::max(interval_ns, rest_ns);
 	if (due_ns_ <= now)
@@ -227,26 +251,30 @@ void Service::collect()
 	collect_timer_.at(due_ns_);
 }
 
+// The watchdog is for a loop that hangs; whether it can look at the flows, /healthz tells.
 void Service::keep_house()
 {
-	const auto newest = store_.newest();
-
 	if (http_)
-		http_->end_overdue();
-	if (newest && static_cast<double>(now_ns() - newest->summary.now_ns) / 1e9 <= store_.late_after_s())
-		sd_notify(0, "WATCHDOG=1");
+		http_->end_overdue(now_ns());
+	sd_notify(0, "WATCHDOG=1");
 	house_timer_.at(now_ns() + ns_per_s);
 }
 
 void Service::reload()
 {
 	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%lld", static_cast<long long>(now_ns() / 1000));
-	auto wanted = load_config(arguments_.config_file, arguments_.overrides);
+	auto wanted = load_config(arguments_.config_file, arguments_.overrides, arguments_.config_optional);
 	auto changes = wanted ? config_changes(config_, *wanted) : Result<std::vector<std::string>>(wanted.error());
+	auto renewed = changes && http_ ? http_->renewed() : Result<std::unique_ptr<HttpServer>>(nullptr);
 
-	if (!changes) {
-		spdlog::error("reload: {}; everything stays as it was", changes.error().text());
+	if (!changes || !renewed) {
+		spdlog::error("reload: {}; everything stays as it was",
+			      (changes ? renewed.error() : changes.error()).text());
 	} else {
+		if (*renewed) {
+			http_ = std::move(*renewed);
+			changes->emplace_back("the files of certificate, key or token have a new content");
+		}
 		config_ = *wanted;
 		store_.set_config(config_);
 		set_log_level(config_.log);

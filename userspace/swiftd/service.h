@@ -11,6 +11,7 @@ namespace swift {
 
 struct ServiceArguments {
 	std::string config_file; // empty: none
+	bool config_optional = false; // it may be missing, now or at a reload
 	Overrides overrides;
 };
 

@@ -34,6 +34,13 @@ std::shared_ptr<const Snapshot> Store::newest() const
 	return newest_;
 }
 
+News Store::news() const
+{
+	const std::scoped_lock lock(mutex_);
+
+	return {news_, newest_, trouble_};
+}
+
 Config Store::config() const
 {
 	const std::scoped_lock lock(mutex_);
@@ -80,9 +87,13 @@ double Store::late_after_s() const
 {
 	const std::scoped_lock lock(mutex_);
 
-	// An interval may be longer than wished for, see collect.max_cpu_percent.
-	return late_intervals * std::max(config_.collect.interval_s,
-					 newest_ ? newest_->summary.interval_s : 0);
+	double interval_s = config_.collect.interval_s;
+
+	// It may be longer than wished for, see collect.max_cpu_percent. How long the newest one has
+	// really been says nothing: an outage may have been in it.
+	if (newest_)
+		interval_s = std::max(interval_s, static_cast<double>(newest_->interval_ms) / 1e3);
+	return late_intervals * interval_s;
 }
 
 void Store::watch(std::uint64_t cookie, std::int64_t now_ns)
@@ -177,6 +188,16 @@ void Store::put(std::shared_ptr<const Snapshot> snapshot)
 	add_groups(snapshot->summary);
 	add_flows(*snapshot->flows);
 	newest_.swap(snapshot);
+	trouble_.reset();
+	news_++;
+}
+
+void Store::fail(Trouble trouble)
+{
+	const std::scoped_lock lock(mutex_);
+
+	trouble_ = std::move(trouble);
+	news_++;
 }
 
 } // namespace swift

@@ -70,6 +70,7 @@ struct TuneRow {
 struct Snapshot {
 	std::uint64_t number = 0; // 1, 2, ...
 	double time_s = 0; // since 1970
+	std::int64_t interval_ms = 0; // until the next look is due, which may be longer than was wished for
 	Summary summary;
 	std::shared_ptr<const FlowSet> flows;
 	bool module_loaded = false;
@@ -84,6 +85,20 @@ struct Snapshot {
 	double cpu_seconds = 0; // of the process
 	std::uint64_t resident_bytes = 0;
 	std::vector<Prefix> prefixes; // that were configured
+};
+
+// Why a look has failed since the newest snapshot.
+struct Trouble {
+	std::string text;
+	double time_s = 0; // of the newest attempt, since 1970
+	CollectStats collect{}; // newer than the snapshot's, as is this:
+	TuneRow tune{};
+};
+
+struct News {
+	std::uint64_t number = 0; // 1, 2, ...: of snapshots and troubles
+	std::shared_ptr<const Snapshot> snapshot; // may be an old one
+	std::optional<Trouble> trouble;
 };
 
 struct HistoryPoint {
@@ -103,6 +118,7 @@ public:
 	[[nodiscard]] std::map<unsigned, std::uint64_t> requests() const;
 	std::atomic<std::int64_t> connections = 0;
 	std::atomic<std::uint64_t> sse_dropped = 0;
+	std::atomic<std::uint64_t> sse_ended = 0;
 
 private:
 	mutable std::mutex mutex_;
@@ -119,10 +135,12 @@ public:
 
 	// The collector's.
 	void put(std::shared_ptr<const Snapshot> snapshot);
+	void fail(Trouble trouble);
 	void set_config(const Config &config);
 
 	// Anybody's.
 	[[nodiscard]] std::shared_ptr<const Snapshot> newest() const;
+	[[nodiscard]] News news() const;
 	[[nodiscard]] Config config() const;
 	[[nodiscard]] std::map<std::string, History> group_histories() const;
 	[[nodiscard]] History flow_history(std::uint64_t cookie) const;
@@ -142,6 +160,8 @@ private:
 
 	mutable std::mutex mutex_;
 	std::shared_ptr<const Snapshot> newest_;
+	std::optional<Trouble> trouble_;
+	std::uint64_t news_ = 0;
 	Config config_;
 	std::map<std::string, History> groups_;
 	std::unordered_map<std::uint64_t, History> flows_;

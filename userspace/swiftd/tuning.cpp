@@ -4,14 +4,21 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+
 namespace swift {
 
 namespace {
 
-std::string settings_text(const TargetSettings &s)
+// What the unit as it is shipped does not allow.
+std::string refusal_text(const Error &e, const Config::Tune &config)
 {
-	return fmt::format("target_policy={} base_target_ns={} hop_target_ns={}", s.policy, s.base_target_ns,
-			   s.hop_target_ns);
+	if (config.knob != "module" || (e.code != EROFS && e.code != EACCES))
+		return e.text();
+	return e.text() + "; swiftd's unit has to allow it: ProtectKernelTunables=no, in a drop-in such as "
+			  "swiftd-tune.conf (see swiftd.md, Tuning)";
 }
 
 std::optional<Prefix> prefix_in(const Config::Tune &config)
@@ -23,19 +30,29 @@ std::optional<Prefix> prefix_in(const Config::Tune &config)
 	return prefix ? std::optional(*prefix) : std::nullopt;
 }
 
+std::string learning_text(const Config::Tune &config)
+{
+	return fmt::format("learning the paths for {} s", config.learn_s);
+}
+
 } // namespace
 
 TuneOptions tuner_options(const Config::Tune &config)
 {
 	TuneOptions o;
 
-	o.min_ns = static_cast<std::uint32_t>(config.min_us * 1e3 + 0.5);
-	o.max_ns = static_cast<std::uint32_t>(config.max_us * 1e3 + 0.5);
+	o.min_ns = static_cast<std::uint32_t>(std::lround(config.min_us * 1e3));
+	o.max_ns = static_cast<std::uint32_t>(std::lround(config.max_us * 1e3));
 	o.tolerance = config.tolerance_percent / 100;
 	o.step = 1 + config.step_percent / 100;
 	o.measure = static_cast<unsigned>(config.measure);
 	o.hold_s = static_cast<double>(config.hold_s);
 	return o;
+}
+
+double knob_patience_s(double interval_s)
+{
+	return std::min(interval_s / 2, 2.0);
 }
 
 Tuning::Tuning(System &system, MakeKnob make_knob, const Config::Tune &config)
@@ -84,20 +101,27 @@ void Tuning::begin()
 	run_ = std::move(*run);
 	rest_s_.reset();
 	learnt_s_ = 0;
+	flows_due_s_ = static_cast<double>(config_.learn_s);
 	if (!run_->mended().empty())
 		spdlog::warn("tune: {}", run_->mended());
-	spdlog::info("tune: {}: {} now; learning for {} s", knob_->name(), settings_text(run_->now()), config_.learn_s);
-	enter("learning", fmt::format("learning the paths for {} s", config_.learn_s));
+	spdlog::info("tune: {}: {} now; learning for {} s", knob_->name(), run_->now().text(), config_.learn_s);
+	enter("learning", learning_text(config_));
 }
 
-void Tuning::learn(const FlowSet &set, const TelemetryReading *reading)
+void Tuning::learn(const FlowSet &set, const ReadFlows &read_flows)
 {
 	run_->learn(set);
-	if (reading)
-		run_->learn(*reading);
 	learnt_s_ += set.interval_s;
-	if (learnt_s_ < static_cast<double>(config_.learn_s))
+	if (learnt_s_ < static_cast<double>(config_.learn_s)) {
+		if (row_.state != "learning") // nothing could be seen for a while
+			enter("learning", learning_text(config_));
 		return;
+	}
+	if (read_flows && learnt_s_ >= flows_due_s_) {
+		if (const auto reading = read_flows())
+			run_->learn(*reading);
+		flows_due_s_ = learnt_s_ + flows_every_s;
+	}
 	auto proposed = run_->proposal();
 
 	if (!proposed)
@@ -112,39 +136,20 @@ void Tuning::learn(const FlowSet &set, const TelemetryReading *reading)
 	auto events = run_->start();
 
 	if (!events)
-		return trouble("failed", events.error().text());
+		return trouble("failed", refusal_text(events.error(), config_));
 	enter("waiting", proposed->reason);
 	note(*events);
 }
 
-bool Tuning::knob_is_ours()
-{
-	const auto there = knob_->read();
-
-	if (!there) {
-		run_->let_go();
-		trouble("unavailable", there.error().text());
-		return false;
-	}
-	if (*there == run_->now())
-		return true;
-	const std::string text = fmt::format("{} was changed by somebody else, to {}", knob_->name(),
-					     settings_text(*there));
-
-	run_->let_go();
-	trouble("unavailable", text);
-	return false;
-}
-
 void Tuning::walk(const FlowSet &set)
 {
-	if (!knob_is_ours())
-		return;
 	auto events = run_->step(set);
 
 	if (!events) {
-		const std::string why = events.error().text();
+		const std::string why = refusal_text(events.error(), config_);
 
+		if (!run_->started())
+			return trouble("unavailable", why);
 		if (auto last = run_->end("the target could not be set", false))
 			note(*last);
 		return trouble("failed", why);
@@ -158,7 +163,7 @@ void Tuning::walk(const FlowSet &set)
 					  run_->seen().flows, 100 * run_->seen().fabric_limited);
 }
 
-void Tuning::observe(const FlowSet &set, const TelemetryReading *reading, double time_s)
+void Tuning::observe(const FlowSet &set, const ReadFlows &read_flows, double time_s)
 {
 	time_s_ = time_s;
 	if (!config_.enabled || !(set.interval_s > 0))
@@ -173,11 +178,23 @@ void Tuning::observe(const FlowSet &set, const TelemetryReading *reading, double
 	if (!run_)
 		return;
 	if (!run_->started())
-		learn(set, reading);
+		learn(set, read_flows);
 	else
 		walk(set);
 	if (run_)
 		row_.base_target_ns = run_->now().base_target_ns;
+}
+
+void Tuning::cannot_look(double time_s)
+{
+	const std::string reason = "the flows cannot be looked at";
+
+	time_s_ = time_s;
+	if (!run_)
+		return;
+	if (run_->started())
+		end(reason);
+	enter("unavailable", reason);
 }
 
 void Tuning::end(const std::string &reason)
@@ -187,11 +204,12 @@ void Tuning::end(const std::string &reason)
 	if (run_->started()) {
 		auto last = run_->end(reason, false);
 
-		if (last)
+		if (last) {
 			note(*last);
-		else
+			spdlog::info("tune: {}: kept {}: {}", knob_->name(), run_->now().text(), reason);
+		} else {
 			spdlog::error("tune: {}: {}", knob_->name(), last.error().text());
-		spdlog::info("tune: {}: kept {}: {}", knob_->name(), settings_text(run_->now()), reason);
+		}
 	}
 	row_.base_target_ns = run_->now().base_target_ns;
 	run_.reset();

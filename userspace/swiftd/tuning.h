@@ -21,6 +21,9 @@
 namespace swift {
 
 [[nodiscard]] TuneOptions tuner_options(const Config::Tune &config);
+// How long one write of a target may wait for others who change BPF variants. A look may have a few
+// of them, all of which systemd's watchdog has to live through.
+[[nodiscard]] double knob_patience_s(double interval_s);
 
 class Tuning {
 public:
@@ -31,8 +34,13 @@ public:
 	Tuning &operator=(const Tuning &) = delete;
 	~Tuning() { end("swiftd leaves"); }
 
-	// Once per collection. @reading: of the telemetry, if it is loaded.
-	void observe(const FlowSet &set, const TelemetryReading *reading, double time_s);
+	// The telemetry's flows, which are many; an Error if it is not loaded.
+	using ReadFlows = std::function<Result<TelemetryReading>()>;
+
+	// Once per collection. @read_flows is called now and then while it learns; may be empty.
+	void observe(const FlowSet &set, const ReadFlows &read_flows, double time_s);
+	// Instead of observe(), when there was nothing to see: nothing is tried unwatched.
+	void cannot_look(double time_s);
 	// What is being tried is taken back, what was accepted stays. If anything has changed,
 	// it begins anew.
 	void reconfigure(const Config::Tune &config);
@@ -41,12 +49,12 @@ public:
 	[[nodiscard]] const TuneRow &row() const { return row_; }
 
 	static constexpr double retry_s = 10; // after something went wrong
+	static constexpr double flows_every_s = 60; // of telemetry: it has counted since it was loaded
 
 private:
 	void begin();
-	void learn(const FlowSet &set, const TelemetryReading *reading);
+	void learn(const FlowSet &set, const ReadFlows &read_flows);
 	void walk(const FlowSet &set);
-	bool knob_is_ours(); // false: the run is over
 	void note(const std::vector<TuneEvent> &events);
 	void enter(std::string_view state, const std::string &reason);
 	void trouble(std::string_view state, const std::string &reason);
@@ -57,6 +65,7 @@ private:
 	std::unique_ptr<TargetKnob> knob_;
 	std::unique_ptr<TuneRun> run_;
 	double learnt_s_ = 0;
+	double flows_due_s_ = 0; // of that time
 	std::optional<double> rest_s_; // until it may begin anew
 	double time_s_ = 0; // of the newest look, since 1970
 	TuneRow row_;

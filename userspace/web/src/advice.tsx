@@ -8,6 +8,11 @@ const bare = (endpoint: string): string => endpoint.replace(/^\[(.*)\]:\d+$/, "$
 export function nextSteps(flow: Flow, limit: Limit): ComponentChildren[] {
 	const steps: ComponentChildren[] = [];
 	const remote = bare(flow.remote);
+	if (flow.fabric_ns === null)
+		return [
+			<>Its delay is not measured in parts ({flow.cc}), so what limits it is not known here.</>,
+			...(/swift/.test(flow.cc) ? [] : [<><code>swiftctl enable</code> makes swift the default; connections that are opened from then on run it.</>]),
+		];
 	if (limit === "fabric" || limit === "both" || limit === "mixed") {
 		steps.push(<>Fabric: packets wait in a queue between the NICs. <code>swiftctl probe {remote}</code> measures that path without either host.</>);
 		steps.push(<>Compare <a href="#/">the other destinations</a>: if only {flow.dst_prefix ?? "this one"} is slow, the queue is near it; if all are, it is near this host.</>);

@@ -19,6 +19,7 @@ export interface PrefixRow {
 	remote_host_ns: Quantiles | null;
 	local_host_ns: Quantiles | null;
 	tx_host_ns: Quantiles | null;
+	tx_nic_ns: Quantiles | null;
 	target_ns: Quantiles | null;
 	limited: { fabric: number; host: number; both: number };
 	stamps: StampCounts;
@@ -45,8 +46,10 @@ export interface DelaySeries {
 
 export interface Summary {
 	version: number;
+	error?: string; // why swiftd could not look since: all below is old then
 	time_s: number;
 	interval_s: number;
+	interval_ms: number; // until the next look: may be longer than was wished for
 	host: string;
 	kernel: string;
 	module: { loaded: boolean; version?: string | null };

@@ -34,6 +34,8 @@ function Banner() {
 	} else if (mode === "down") {
 		const since = s ? ` The numbers below are ${f.span(age_s)} old.` : "";
 		[kind, text] = ["bad", <><strong>swiftd {status ? "cannot answer" : "does not answer"}</strong> ({error}); trying again each second.{since} On its host: <code>systemctl status swiftd</code></>];
+	} else if (s && live.trouble) {
+		[kind, text] = ["bad", <><strong>swiftd cannot look at the flows</strong>: {live.trouble}. The numbers below are {f.span(age_s)} old; it goes on trying.</>];
 	} else if (s && live.stale()) {
 		[kind, text] = ["bad", <><strong>The numbers are {f.span(age_s)} old</strong>: swiftd answers, but has collected nothing since {f.clockTime(s.time_s)}. Its log says why: <code>journalctl -u swiftd</code></>];
 	} else if (s && !s.module.loaded) {
@@ -47,7 +49,7 @@ function Header(p: { page: string }) {
 	const [, redraw] = useState(0);
 	useEffect(() => onTheme(() => redraw((n) => n + 1)), []);
 	const words = { connecting: "connecting", live: "live", polling: "polling", down: "no answer" }[mode];
-	const old = s && live.stale();
+	const old = s && (live.trouble || live.stale());
 	const link = (href: string, name: string, title: string) => <a href={href} aria-current={p.page === name ? "page" : undefined}>{title}</a>;
 	return (
 		<header class="top">
@@ -55,7 +57,7 @@ function Header(p: { page: string }) {
 			<span class="brand">swiftd</span>
 			<nav aria-label="Pages">{link("#/", "", "Overview")}{link("#/flows", "flows", "Flows")}{link("#/config", "config", "Configuration")}</nav>
 			<span class="where"><strong>{s?.host}</strong> <span class="dim">{s ? `Linux ${s.kernel}` : ""}</span></span>
-			<span class={`state ${mode === "down" || old ? "bad" : mode === "live" ? "good" : ""}`} id="state" title={s ? `An interval is ${f.span(s.interval_s)}` : ""}>
+			<span class={`state ${mode === "down" || old ? "bad" : mode === "live" ? "good" : ""}`} id="state" title={s ? `An interval is ${f.span(live.interval_s())}` : ""}>
 				<i class="lamp" /><span>{words}</span><span class="dim age">{s ? `${f.span(Math.max(0, live.age_s()))} old` : ""}</span>
 			</span>
 			<button type="button" id="theme" onClick={toggleTheme} aria-label={`Theme: ${theme()}; switch to ${theme() === "dark" ? "light" : "dark"}`}>{theme() === "dark" ? "Light" : "Dark"}</button>

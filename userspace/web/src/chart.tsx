@@ -31,6 +31,9 @@ interface Props {
 	step_s: number;
 }
 
+// Half of a time at the right edge would be cut off.
+const time_px = 56, right_px = 8;
+
 const points = 300; // at most what swiftd keeps; fewer have room at the left
 
 // Where points are missing for longer than a few steps, a gap says so.
@@ -75,7 +78,7 @@ export function Chart(p: Props) {
 			height: p.height,
 			legend: { show: false },
 			cursor: { sync: { key: "time" }, drag: { x: false, y: false }, points: { size: 6 }, y: false },
-			padding: [8, 8, 0, 0],
+			padding: [8, right_px, 0, 0],
 			scales: {
 				x: { time: true, range: (_u, _min, max) => [(max ?? 0) - points * p.step_s, max ?? 0] },
 				y: p.log
@@ -83,7 +86,7 @@ export function Chart(p: Props) {
 					: { range: (_u, _min, max) => [0, (max ?? 0) > 0 ? max * 1.12 : 1] },
 			},
 			axes: [
-				axis({ size: 24, space: 70, values: (_u, ticks) => ticks.map((t) => f.clockTime(t)) }),
+				axis({ size: 24, space: 70, values: (u, ticks) => ticks.map((t) => (u.valToPos(t, "x") + time_px / 2 > u.bbox.width / devicePixelRatio + right_px ? "" : f.clockTime(t))) }),
 				axis({ size: 66, space: p.log ? 18 : 28, values: (_u, ticks) => ticks.map((t) => (t === null ? "" : f.short(p.format(t)))) }),
 			],
 			series: [
@@ -162,6 +165,9 @@ export function RateChart(p: { series: DelaySeries; step_s: number; height: numb
 const positive = (values: Values): Values => values.map((v) => (v === null ? null : Math.max(v, 1e-3)));
 
 export function WindowChart(p: { series: FlowSeries; step_s: number; height: number }) {
+	// The delay chart says why.
+	if (p.series.time_s.length && [...p.series.fcwnd_pkts, ...p.series.ecwnd_pkts].every((v) => v === null))
+		return null;
 	return (
 		<Chart title="Windows (packets, logarithmic)" time_s={p.series.time_s} step_s={p.step_s} height={p.height} format={f.packets} log lines={[
 			{ label: "fabric", colour: "fabric", values: p.series.fcwnd_pkts, drawn: positive(p.series.fcwnd_pkts) },

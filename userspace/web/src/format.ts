@@ -26,6 +26,8 @@ export const rate = orUnknown((bps) => (bps === 0 ? "0 b/s" : scaled(bps, [[1e12
 export const short = (text: string): string => text.replace(/^(-?\d+)(?:\.0+|(\.\d*[1-9])0+)(?=$| )/, "$1$2");
 
 export const count = orUnknown((n) => n.toLocaleString("en-US", { maximumFractionDigits: 0 }));
+// Of what is counted by the million nobody wants the last digit.
+export const big = orUnknown((n) => (Math.abs(n) < 1e6 ? count(n) : scaled(n, [[1e12, "T"], [1e9, "G"], [1e6, "M"]])));
 export const packets = orUnknown((n) => (n !== 0 && Math.abs(n) < 0.1 ? n.toPrecision(2) : digits3(n)));
 export const perSecond = orUnknown((n) => (n === 0 ? "0 /s" : `${digits3(n)} /s`));
 export const ppm = orUnknown((ppb) => `${digits3(ppb / 1000)} ppm`);

@@ -17,6 +17,7 @@ export class Live {
 	readonly history = new Map<string, DelaySeries>();
 	mode: Mode = "connecting";
 	error = "";
+	trouble = ""; // why swiftd could not look at the flows since
 	status = 0; // HTTP's, of that error
 
 	step_s = 1; // between two points of the history
@@ -33,9 +34,14 @@ export class Live {
 		return now_s() - this.fresh_at_s + this.fresh_age_s;
 	}
 
+	// To the next summary: swiftd stretches its interval when a look is costly.
+	interval_s(): number {
+		return Math.max(this.summary?.interval_s ?? 1, (this.summary?.interval_ms ?? 0) / 1000);
+	}
+
 	// As swiftd's own /healthz: late by three intervals.
 	stale(): boolean {
-		return this.summary !== null && this.age_s() > Math.max(3 * this.summary.interval_s, 3);
+		return this.summary !== null && this.age_s() > Math.max(3 * this.interval_s(), 3);
 	}
 
 	async run(): Promise<never> {
@@ -49,7 +55,7 @@ export class Live {
 				stream_at_s = Math.max(now_s(), began_s + stream_retry_s);
 				continue;
 			}
-			await sleep(answered ? Math.max(1000, (this.summary?.interval_s ?? 1) * 1000) : 1000);
+			await sleep(answered ? Math.max(1000, this.interval_s() * 1000) : 1000);
 		}
 	}
 
@@ -77,12 +83,16 @@ export class Live {
 		const abort = new AbortController();
 		let heard_at_s = now_s();
 		const watch = setInterval(() => {
-			if (now_s() - heard_at_s > 3 * (this.summary?.interval_s ?? 1) + 2)
+			if (now_s() - heard_at_s > 3 * this.interval_s() + 2)
 				abort.abort();
 		}, 500);
 		try {
 			await readEvents("/api/v1/stream", abort.signal, () => this.set("live", ""), (event, data) => {
 				heard_at_s = now_s();
+				if (event === "state") {
+					this.trouble = (JSON.parse(data) as { error: string }).error;
+					this.set("live", "");
+				}
 				if (event !== "summary")
 					return;
 				const summary = JSON.parse(data) as Summary;
@@ -114,10 +124,16 @@ export class Live {
 	}
 
 	private take(summary: Summary, age_s: number): void {
-		if (summary.time_s !== this.summary?.time_s) {
+		const fresh = summary.time_s !== this.summary?.time_s;
+		// Our clock may stand still while the machine sleeps; Date has whole seconds.
+		if (fresh || age_s > this.age_s() + 2) {
 			this.fresh_at_s = now_s();
-			this.fresh_age_s = age_s < 2 ? 0 : age_s; // Date has whole seconds
+			this.fresh_age_s = age_s < 2 ? 0 : age_s;
 		}
+		// A stream repeats the newest summary without its error, and tells that in `state`:
+		// only new numbers end it.
+		if (fresh || summary.error)
+			this.trouble = summary.error ?? "";
 		this.summary = summary;
 		for (const row of summary.prefixes) {
 			const key = prefixKey(row);

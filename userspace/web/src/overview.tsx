@@ -35,7 +35,7 @@ const other = "other";
 const columns: Column[] = [
 	{ key: "limit", title: "Limit", left: true, width: "4.4rem" },
 	{ key: "verdict", title: "Verdict", left: true, width: "auto" },
-	{ key: "dst", title: "Destination", left: true, width: "15rem" },
+	{ key: "dst", title: "Destination", left: true, width: "14rem" },
 	{ key: "bar", title: "Fabric | host", left: true, width: "7.5rem", help: "Medians, to the scale of the slowest; the tick is the target" },
 	{ key: "fabric", title: "Fabric", width: "4.9rem", help: "Median delay in the fabric" },
 	{ key: "host", title: "Host", width: "4.9rem", help: "Median delay in both hosts" },
@@ -115,17 +115,19 @@ function QuantileTable(p: { row: PrefixRow }) {
 		["  receiver", p.row.remote_host_ns],
 		["  this host, in", p.row.local_host_ns],
 		["  this host, out", p.row.tx_host_ns],
+		["  this NIC, out", p.row.tx_nic_ns],
 		["target", p.row.target_ns, "target"],
 	];
 	return (
-		<table class="small" id="quantiles">
+		<table class="small quantiles" id="quantiles">
+			<colgroup>{["auto", "4.5rem", "4.5rem", "4.5rem", "4.5rem", "4.7rem"].map((w, i) => <col key={i} style={{ width: w }} />)}</colgroup>
 			<thead><tr><th class="left" scope="col">Delay</th>{["p50", "p90", "p99", "mean", "samples"].map((h) => <th key={h} scope="col">{h}</th>)}</tr></thead>
 			<tbody>
 				{lines.map(([name, q, mark]) => (
 					<tr key={name}>
 						<th scope="row" class={`left ${name.startsWith(" ") ? "indent" : ""}`}>{mark ? <i class="swatch" style={{ color: `var(--${mark})` }} /> : null}{name.trim()}</th>
 						{(["p50", "p90", "p99", "mean"] as const).map((k) => <td key={k}><Num v={q?.[k]} as={f.time} /></td>)}
-						<td class="dim"><Num v={q?.n} as={f.count} /></td>
+						<td class="dim"><Num v={q?.n} as={f.big} title={q ? f.count(q.n) : undefined} /></td>
 					</tr>
 				))}
 			</tbody>
@@ -148,9 +150,9 @@ function Counts(p: { row: PrefixRow }) {
 }
 
 // One dot a flow: how near its fabric delay is to its target, and how small its window.
-function WindowsAgainstTargets(p: { flows: Flow[] }) {
+function WindowsAgainstTargets(p: { flows: Flow[] | undefined }) {
 	const w = 420, h = 208, left = 46, bottom = 30, top = 8, right = 10;
-	const dots = p.flows.flatMap((x) => {
+	const dots = (p.flows ?? []).flatMap((x) => {
 		const windows = [x.fcwnd_pkts, x.ecwnd_pkts].filter((v) => v !== null);
 		return x.target_ns && x.fabric_ns !== null && windows.length
 			? [{ x, ratio: x.fabric_ns / x.target_ns, window: Math.max(1e-3, Math.min(...windows)) }] : [];
@@ -172,6 +174,7 @@ function WindowsAgainstTargets(p: { flows: Flow[] }) {
 			<line class="one" x1={px(1)} x2={px(1)} y1={top} y2={h - bottom} />
 			<text x={(left + w - right) / 2} y={h - 3} class="middle">fabric delay / target</text>
 			<text transform={`translate(11 ${(top + h - bottom) / 2}) rotate(-90)`} class="middle">window, packets</text>
+			{p.flows && !dots.length ? <text x={(left + w - right) / 2} y={(top + h - bottom) / 2} class="middle none">None of its flows has both a window and a target.</text> : null}
 			{dots.map(({ x, ratio, window }) => (
 				<a key={x.id} href={flowLink(x.id)} tabIndex={-1}>
 					<circle class={`dot ${x.limit ?? "none"}`} cx={px(ratio)} cy={py(window)} r="3.5">
@@ -263,7 +266,7 @@ export function Overview(p: { route: Route }) {
 						</Panel>
 						<div class="stack">
 							<Panel title="Where the delay is" id="where"><div class="scroll"><QuantileTable row={chosen} /></div><Counts row={chosen} /></Panel>
-							<Panel title="Windows against targets" note="a dot a flow, by its limit" id="windows"><WindowsAgainstTargets flows={flows?.flows ?? []} /></Panel>
+							{chosen.dst_prefix === other ? null : <Panel title="Windows against targets" note="a dot a flow, by its limit" id="windows"><WindowsAgainstTargets flows={flows?.flows} /></Panel>}
 						</div>
 					</div>
 					{chosen.dst_prefix === other ? null : <Panel title="Its slowest flows" id="slowest" note={<a href={`#/flows?${query({ prefix: chosen.dst_prefix, cc: chosen.cc, sort: "rtt" })}`}>all {f.count(flows?.matched ?? chosen.flows)}, and filters</a>}>

@@ -107,18 +107,18 @@ export function HeadRow(p: { columns: Column[]; sort?: string; order?: string; o
 
 const flowColumns: Column[] = [
 	{ key: "flow", title: "Flow", left: true, width: "auto" },
-	{ key: "cc", title: "CC", left: true, width: "6.2rem" },
+	{ key: "cc", title: "CC", left: true, width: "5.6rem" },
 	{ key: "limit", title: "Limit", left: true, width: "4.2rem", help: "Which window is the smaller: the fabric's or the host's" },
-	{ key: "bar", title: "Fabric | host", left: true, width: "9rem", help: "Delay, to the scale of the slowest of these; the tick is the target" },
-	{ key: "rtt", title: "RTT", sort: "rtt", width: "5.4rem" },
-	{ key: "fabric", title: "Fabric", sort: "fabric", width: "5.4rem" },
-	{ key: "host", title: "Host", sort: "host", width: "5.4rem" },
-	{ key: "target", title: "Target", width: "5.4rem", help: "What fabric delay is steered to" },
+	{ key: "bar", title: "Fabric | host", left: true, width: "7.5rem", help: "Delay, to the scale of the slowest of these; the tick is the target" },
+	{ key: "rtt", title: "RTT", sort: "rtt", width: "4.8rem" },
+	{ key: "fabric", title: "Fabric", sort: "fabric", width: "4.8rem" },
+	{ key: "host", title: "Host", sort: "host", width: "4.8rem" },
+	{ key: "target", title: "Target", width: "4.8rem", help: "What fabric delay is steered to" },
 	{ key: "fcwnd", title: "fcwnd", sort: "window", width: "4.6rem", help: "Fabric window, packets (sorted by the smaller of the two)" },
 	{ key: "ecwnd", title: "ecwnd", width: "4.6rem", help: "Endpoint window, packets" },
 	{ key: "rate", title: "Rate", sort: "rate", width: "5.8rem" },
 	{ key: "retrans", title: "Retrans", sort: "retrans", width: "5.2rem", help: "Retransmitted packets" },
-	{ key: "age", title: "Age", sort: "age", width: "5.4rem" },
+	{ key: "age", title: "Age", sort: "age", width: "5.5rem" },
 ];
 
 export function FlowTable(p: { flows: Flow[]; sort?: string; order?: string; onSort?: (sort: string, order: "asc" | "desc") => void; caption: string }) {
