@@ -13,7 +13,7 @@ BPF_TESTS := $(addprefix out/build/bpf/,loader flows.bpf.o equality law_step.bpf
 BPF_CC = clang -O2 -g -target bpf -mcpu=v3 -Wall -Wextra -Wno-unused-parameter -Werror \
 	-I/usr/include/$(shell gcc -print-multiarch) -Ikmod -Ibpf
 
-.PHONY: help all kmod tools test-builds web bpf demo check lab lab-kernel stress bench lint install uninstall packages packages-check clean setup-build setup-guests setup-report setup-bench setup-lint setup-packages setup-web setup-browser
+.PHONY: help all kmod tools test-builds web bpf demo check lab lab-kernel stress bench lint install install-dkms uninstall packages packages-check rpm clean setup-build setup-guests setup-report setup-bench setup-lint setup-packages setup-web setup-browser setup-fleet docs compat
 
 help: ## show this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -26,8 +26,9 @@ kmod-%: setup-build
 	@scripts/build-module $*
 
 tools: setup-build setup-web ## swiftctl and swiftd
-	@cmake -S userspace -B out/build/userspace -G Ninja >out/tools.log 2>&1 && \
-		cmake --build out/build/userspace >>out/tools.log 2>&1 || { cat out/tools.log; exit 1; }
+	@mkdir -p out/build
+	@flock out/build/userspace.lock sh -c 'cmake -S userspace -B out/build/userspace -G Ninja && \
+		cmake --build out/build/userspace' >out/tools.log 2>&1 || { cat out/tools.log; exit 1; }
 	@echo "built out/build/userspace/swiftctl and swiftd"
 
 web: setup-web ## the dashboard alone: out/build/web/dist
@@ -39,7 +40,7 @@ bpf: $(BPF) ## the eBPF variants: bpf_swift, bpf_swift_v0, bpf_timely, bpf_gcn
 demo: setup-guests setup-report kmod-6.12 tools out/build/wire.bpf.o ## Swift beside cubic, dctcp and bbr on a congested link, in a guest
 	@scripts/demo
 
-check: setup-guests setup-browser setup-packages lab-kernel kmod test-builds bpf $(BPF_TESTS) out/build/wire.bpf.o out/build/tunables.txt ## all tests; the last line counts them
+check: setup-guests setup-browser setup-packages setup-fleet lab-kernel kmod test-builds bpf $(BPF_TESTS) out/build/wire.bpf.o out/build/tunables.txt ## all tests; the last line counts them
 	@tests/check --jobs 2
 
 test-builds: setup-build setup-web
@@ -59,11 +60,14 @@ stress: tools ## the module in a kernel that finds mistakes, under faults: MINUT
 bench: setup-guests setup-bench kmod-6.12 bpf $(addprefix out/build/bpf/,loader nothing.bpf.o) out/build/wire.bpf.o ## what an ACK costs
 	@tests/bench/run
 
-lint: setup-lint ## checkpatch, sparse, shellcheck, codespell
+lint: setup-lint ## checkpatch, sparse, shellcheck, clang-tidy, codespell, licences
 	@scripts/lint
 
-install: tools bpf ## to PREFIX (/usr/local) below DESTDIR; the module: Documentation/install.md
+install: tools bpf ## to PREFIX (/usr/local) below DESTDIR; the module: install-dkms
 	@scripts/packaging/install '$(PREFIX)' '$(DESTDIR)'
+
+install-dkms: ## the module's sources to /usr/src below DESTDIR, for DKMS to build
+	@scripts/packaging/dkms-source '$(DESTDIR)'
 
 uninstall: ## remove what install has installed there
 	@scripts/packaging/install --remove '$(PREFIX)' '$(DESTDIR)'
@@ -71,8 +75,17 @@ uninstall: ## remove what install has installed there
 packages: setup-packages ## Debian packages in out/packages: tcp-swift-dkms, swift-tools
 	@scripts/packages
 
+rpm: setup-packages ## packages of Fedora's kind in out/packages, with their source package
+	@scripts/packages --rpm
+
 packages-check: setup-guests setup-packages tools bpf ## install, upgrade and remove them in a Debian 12, and in a guest
-	@tests/packages/run debs chroot guest
+	@tests/packages/run install debs rpm chroot guest
+
+docs: setup-guests setup-fleet tools ## the documentation's commands, names and links; scripts/fleet
+	@tests/docs/run
+
+compat: ## the README's table of kernels, from the last check
+	@scripts/compat-table
 
 clean: ## remove out/
 	rm -rf out
@@ -90,11 +103,12 @@ out/build/bpf/%.bpf.o: tests/bpf/%.bpf.c $(wildcard tests/bpf/*.h bpf/*.h kmod/c
 	@mkdir -p $(@D)
 	$(BPF_CC) -c $< -o $@
 
-# With one constant of the law changed: the comparison has to notice.
+# With one constant of the law, and of the clocks, changed: the comparison has to notice.
 out/build/bpf/law_step_wrong.bpf.o: tests/bpf/law_step.bpf.c $(wildcard tests/bpf/*.h kmod/core/*.h) | setup-build
 	@mkdir -p $(@D)/wrong/core
 	@cp kmod/core/*.h $(@D)/wrong/core
 	@sed -i 's/^#define SWIFT_CEILING 32$$/#define SWIFT_CEILING 31/' $(@D)/wrong/core/swift.h
+	@sed -i 's/^#define SWIFT_CLOCK_ONE_Q32 (1ULL << 32)$$/#define SWIFT_CLOCK_ONE_Q32 ((1ULL << 32) + 64)/' $(@D)/wrong/core/clock.h
 	$(BPF_CC:-Ikmod=-I$(@D)/wrong) -c $< -o $@
 
 out/build/bpf/loader: tests/bpf/loader.c bpf/maps.h $(wildcard kmod/core/*.h) | setup-build
@@ -122,10 +136,13 @@ setup-build:
 	@$(SETUP) build kernel
 
 setup-web:
-	@scripts/setup web
+	@$(SETUP) web
 
 setup-browser:
 	@scripts/setup browser
+
+setup-fleet:
+	@scripts/setup fleet
 
 setup-guests:
 	@scripts/setup build kernel guests

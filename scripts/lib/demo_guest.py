@@ -36,7 +36,7 @@ SWIFT = {
     "target_policy": "static",
     "base_target_ns": 2_000_000,
     "fs_range_ns": 1_000_000,
-    "endpoint_target_ns": 4_000_000,
+    "endpoint_target_ns": 8_000_000,  # two packets of each flow, at half a millisecond a packet
     "max_rtt_ns": 200_000_000,
     "echo": 1,
 }
@@ -229,9 +229,10 @@ def one_run(cc, seconds, warmup):
 def swift_flows(swiftctl, netns):
     out = subprocess.run([swiftctl, "flows", "--json", "--netns", netns], stdout=subprocess.PIPE,
                          text=True, check=False).stdout
-    # iperf3's control connection carries nothing; the streams do. A flow that is just
-    # closing has no Swift record any more.
-    return [f for f in json.loads(out)["flows"] if f["bytes_acked"] > 100_000 and "fabric_ns" in f]
+    # iperf3's control connections carry little; of the streams even one that is held at a
+    # fraction of a packet sends more than five. A flow that is just closing has no Swift
+    # record any more.
+    return [f for f in json.loads(out)["flows"] if f["bytes_acked"] > 5 * MTU and "fabric_ns" in f]
 
 
 def split_run(swiftctl, seconds):
@@ -259,11 +260,12 @@ def show_split(name, result):
     for sample in result["samples"]:
         by_flow.setdefault(sample["flow"], []).append(sample)
     say(f"\n{name} ({result['goodput_bps'] / 1e6:.0f} Mbit/s)")
-    say(f"  {'flow':<10} {'fabric us':>10} {'host us':>10}   window limited by")
+    say(f"  {'flow':<10} {'fabric us':>10} {'host us':>10} {'window pkts':>12}   limited by")
     for flow, samples in sorted(by_flow.items()):
         fabric, host, fcwnd, ecwnd = (statistics.median(s[k] for s in samples)
                                       for k in ("fabric_ns", "endpoint_ns", "fcwnd", "ecwnd"))
-        say(f"  {flow:<10} {fabric / 1000:>10.0f} {host / 1000:>10.0f}   {'fabric' if fcwnd <= ecwnd else 'host'}")
+        say(f"  {flow:<10} {fabric / 1000:>10.0f} {host / 1000:>10.0f} {min(fcwnd, ecwnd):>12.2f}   "
+            f"{'fabric' if fcwnd <= ecwnd else 'host'}")
 
 
 def main():
