@@ -30,6 +30,7 @@ extern "C" {
 void kernel_swift_step(law_step *l);
 void kernel_timely_step(law_step *l);
 void kernel_gcn_step(law_step *l);
+void kernel_clock_step(law_step *l);
 }
 
 /* What the kernel's code calls at its functions' beginnings and ends, until it patches it. */
@@ -88,6 +89,31 @@ gcn_params random_gcn(Draw &draw)
 	return p;
 }
 
+/* A line that was set lately, and mostly a stamp of the last milliseconds. */
+void next_stamp(Draw &draw, law_step &l)
+{
+	clock_step &c = l.clock;
+	const u64 one = SWIFT_CLOCK_ONE_Q32, room = SWIFT_CLOCK_RATIO_ROOM_Q32;
+	const u64 set_ns = l.now_ns - draw.any(0, draw.one_in(8) ? l.now_ns : second_ns);
+	const u64 age_ns = draw.any(0, draw.one_in(4) ? 2ULL * second_ns : 5000000);
+
+	if (draw.one_in(4)) {
+		const swift_clock_setting s = {draw.any(0, SWIFT_CLOCK_NIC_MAX_NS),
+					       set_ns - draw.any(0, draw.one_in(8) ? set_ns : second_ns),
+					       draw.any(one - room, one + room), draw.any32(0, 1000000),
+					       draw.any32(1, 60000)};
+
+		swift_clock_prepare(&c.line, &s, set_ns);
+	}
+	c.stamp_ns = c.line.nic_ns + (l.now_ns - c.line.host_ns) - age_ns;
+	if (draw.one_in(8))
+		c.stamp_ns = draw.any(0, ~0ULL);
+	else if (draw.one_in(8))
+		c.stamp_ns += 2 * age_ns;
+	c.bounds.min_age_ns = draw.one_in(2) ? 0 : draw.any32(0, 5000000);
+	c.bounds.max_age_ns = draw.any32(c.bounds.min_age_ns, SWIFT_STAMP_AGE_MAX_NS);
+}
+
 /* A new flow with new parameters now and then; else mostly ACKs. */
 void next_event(Draw &draw, law_step &l, swift_tunables &tunables)
 {
@@ -126,6 +152,7 @@ void next_event(Draw &draw, law_step &l, swift_tunables &tunables)
 	l.gcn.sample.acked_pkts = draw.any32(0, 1000);
 	l.gcn.sample.marked_pkts = draw.one_in(2) ? 0 : draw.any32(0, 1000);
 	l.gcn.sample.cwnd_limited = !draw.one_in(4);
+	next_stamp(draw, l);
 }
 
 /* --- What the oracle says ---------------------------------------------------------------- */
@@ -345,6 +372,7 @@ int main(int argc, char **argv)
 		{"swift", "step_swift", swift_step_do, kernel_swift_step, true},
 		{"timely", "step_timely", timely_step_do, kernel_timely_step, false},
 		{"gcn", "step_gcn", gcn_step_do, kernel_gcn_step, false},
+		{"clock", "step_clock", clock_step_do, kernel_clock_step, false},
 	};
 	bpf_object *object;
 	bpf_map *map;

@@ -11,6 +11,7 @@
 void kernel_swift_step(struct law_step *l);
 void kernel_timely_step(struct law_step *l);
 void kernel_gcn_step(struct law_step *l);
+void kernel_clock_step(struct law_step *l);
 
 void kernel_swift_step(struct law_step *l)
 {
@@ -25,4 +26,9 @@ void kernel_timely_step(struct law_step *l)
 void kernel_gcn_step(struct law_step *l)
 {
 	gcn_step_do(l);
+}
+
+void kernel_clock_step(struct law_step *l)
+{
+	clock_step_do(l);
 }

@@ -29,3 +29,10 @@ int step_gcn(void *ctx)
 	gcn_step_do(&step);
 	return 0;
 }
+
+SEC("syscall")
+int step_clock(void *ctx)
+{
+	clock_step_do(&step);
+	return 0;
+}

@@ -6,6 +6,7 @@
 #ifndef LAW_STEP_H
 #define LAW_STEP_H
 
+#include "core/clock.h"
 #include "core/gcn.h"
 #include "core/swift.h"
 #include "core/timely.h"
@@ -42,6 +43,15 @@ struct gcn_step {
 	struct gcn_sample sample;
 };
 
+/* A receive stamp of a NIC's, by the line of its clock. */
+struct clock_step {
+	struct swift_clock_map line;
+	u64 stamp_ns;
+	struct swift_clock_bounds bounds;
+	u32 age_ns;
+	u32 pad;
+};
+
 struct law_step {
 	u64 now_ns;
 	u64 result; /* what the event's function returned */
@@ -50,6 +60,7 @@ struct law_step {
 	struct swift_step swift;
 	struct timely_step timely;
 	struct gcn_step gcn;
+	struct clock_step clock;
 };
 
 static inline void swift_step_do(struct law_step *l)
@@ -135,6 +146,13 @@ static inline void gcn_step_do(struct law_step *l)
 		l->result = gcn_cwnd_pkts(&x->state);
 		break;
 	}
+}
+
+static inline void clock_step_do(struct law_step *l)
+{
+	struct clock_step *x = &l->clock;
+
+	l->result = swift_clock_age(&x->line, x->stamp_ns, l->now_ns, &x->bounds, &x->age_ns);
 }
 
 #endif /* LAW_STEP_H */

@@ -105,7 +105,7 @@ bpf_test_load() {
 bpf_test_equality() { # STEPS
 	local name trace traces=("$top"/tests/unit/golden/*.txt)
 	"$bpf_tools/equality" "$bpf_tools/law_step.bpf.o" 7 "$1" "${traces[@]}" >"$work/equality"
-	for name in swift timely gcn; do
+	for name in swift timely gcn clock; do
 		ok "bpf: $name: $1 random steps end in the same bits in C++, the kernel's build and BPF" eval "cat '$work/equality'; grep -q '^ok $name:' '$work/equality'"
 	done
 	for trace in "${traces[@]}"; do
@@ -114,6 +114,7 @@ bpf_test_equality() { # STEPS
 	done
 	"$bpf_tools/equality" "$bpf_tools/law_step_wrong.bpf.o" 7 "$1" "${traces[@]}" >"$work/equality"
 	ok 'bpf: and one constant that differs is noticed' grep -q '^not ok swift: .* differs' "$work/equality"
+	ok 'bpf: one of the clocks, too' grep -q '^not ok clock: .* differs' "$work/equality"
 	ok 'bpf: in a trace as well' grep -q '^not ok golden endpoint_congestion: .* differs' "$work/equality"
 }
 
@@ -135,6 +136,67 @@ bpf_carries() { # CC BPS SECONDS [IPERF3-ARG...]
 	wait_until 10 not listening h2 5201 # the next server wants its place
 	echo "goodput $bps"
 	[ "$bps" -ge "$least" ]
+}
+
+# --- QoS class -----------------------------------------------------------------------------------
+
+# While the command runs, do five packets that h2 gets or sends look like this?
+bpf_wire_has() { # FILTER COMMAND...
+	local filter=$1 dump
+	shift
+	: >"$work/dump" # the last one's is not this one's
+	ip netns exec h2 tcpdump -nU -i left -c 5 "$filter" >/dev/null 2>"$work/dump" &
+	dump=$!
+	wait_until 20 grep -q 'listening on' "$work/dump" || return
+	"$@" || echo "failed: $*"
+	dumped() { ! kill -0 $dump 2>/dev/null; }
+	wait_until 10 dumped || kill $dump 2>/dev/null
+	wait $dump && grep -q '^5 packets captured' "$work/dump" || { cat "$work/dump"; false; }
+}
+
+# It does not take a tcpdump that ended for one that saw them.
+bpf_test_wire() {
+	dump_dies() { kill -KILL "$dump"; } # bpf_wire_has's
+	ok 'bpf: a dump that dies has seen nothing' not bpf_wire_has tcp dump_dies
+	ok 'bpf: nor has one that ends before five packets' not bpf_wire_has tcp eval 'kill "$dump"'
+}
+
+# With the variant loaded, its class in the packets of both ends.
+bpf_test_dscp() { # CC [brief]
+	local cc=$1 talk=("$top/tests/bpf/talk" "$1") v4='ip[1] & 0xfc' v6='(ip6[0:2] & 0x0fc0)'
+	bpf_hosts "$cc" h1 h2
+	ok "bpf: $cc: a class is set" bpf_say set dscp=10
+	ok "bpf: $cc: and is on the wire" bpf_wire_has "tcp dst port 5201 and $v4 = 40" "${talk[@]}" "$h2_ip4"
+	[ "$cc" != bpf_gcn ] || ok "bpf: $cc: beside ECN bits" bpf_wire_has 'tcp dst port 5201 and ip[1] = 42' "${talk[@]}" "$h2_ip4"
+	[ -z "${2:-}" ] || return 0
+	ok "bpf: $cc: with IPv6" bpf_wire_has "ip6 and tcp dst port 5201 and $v6 = 0x280" "${talk[@]}" "$h2_ip6"
+	ok "bpf: $cc: with IPv4 through a socket of IPv6" bpf_wire_has "tcp dst port 5201 and $v4 = 40" "${talk[@]}" "::ffff:$h2_ip4"
+	ok "bpf: $cc: of who accepts, with IPv6" bpf_wire_has "ip6 and tcp src port 5201 and $v6 = 0x280" "${talk[@]}" "$h2_ip6"
+	ok "bpf: $cc: an application's own stays" bpf_wire_has "tcp dst port 5201 and $v4 = 32" "${talk[@]}" "$h2_ip4" 32
+	ok "bpf: $cc: with IPv6" bpf_wire_has "ip6 and tcp dst port 5201 and $v6 = 0x200" "${talk[@]}" "$h2_ip6" 32
+	ok "bpf: $cc: of its IPv4, too" bpf_wire_has "tcp dst port 5201 and tcp[13] & 2 = 0 and $v4 = 0" "${talk[@]}" "::ffff:$h2_ip4" 32
+	ok "bpf: $cc: the class is left alone" bpf_say set dscp=-1
+	ok "bpf: $cc: and is" bpf_wire_has "tcp dst port 5201 and tcp[13] & 2 = 0 and $v4 = 0" "${talk[@]}" "$h2_ip4"
+}
+
+# --- What the telemetry's transmit shares stand on -----------------------------------------------
+
+# What they measure is for tests/vm/t-telemetry.sh; this is for kernels that are newer than its guests'.
+# tcp_wfree()'s address is what its program learns from the first packet that TCP is done with. Where
+# the kernel, or what guards it, refuses fentry programs, the rest goes on, and that is said.
+bpf_test_transmit_shares() {
+	local swiftctl=$top/out/build/userspace/swiftctl pins=/sys/fs/bpf/tcp_swift/telemetry
+	ok 'bpf: a file system for pins' mount -t bpf bpf /sys/fs/bpf
+	ok 'bpf: telemetry with its transmit shares' eval "'$swiftctl' bpf load telemetry --tx 2 --object '$bpf_objects/swift_telemetry.bpf.o' >'$work/said' 2>&1 || { cat '$work/said'; false; }"
+	iperf_server h2 -1
+	ok 'bpf: traffic under it' timeout 60 ip netns exec h1 iperf3 -c "$h2_ip4" -n 64M
+	if "$swiftctl" bpf list --json | jq -e .telemetry.tx_nic_watched >/dev/null; then
+		ok 'bpf: the kernel says which packets TCP is done with' eval "bpftool --json map dump pinned $pins/tx_destructor | jq -e '.[0].value | map(select(. != \"0x00\")) | length > 0'"
+	else
+		ok 'bpf: this kernel tells nothing of the NIC, which was said' eval "grep -E 'tx_nic_ns. is not measured: cannot .*(Operation not permitted|Not supported|error 524)' '$work/said' && '$swiftctl' delays | grep -q 'nic is not measured'"
+	fi
+	ok 'bpf: telemetry unloads' "$swiftctl" bpf unload telemetry
+	umount /sys/fs/bpf
 }
 
 # --- What swiftctl refuses ------------------------------------------------------------------------

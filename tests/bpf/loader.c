@@ -8,6 +8,11 @@
  *
  *	set NAME=VALUE...             the parameters of all flows
  *	profile ADDR/LEN NAME=VALUE.. those of a destination prefix
+ *	clock COOKIE IFINDEX OFFSET_NS PPM ERROR_NS VALID_MS
+ *	                              the line of a clock of tests/vm/nic, in the namespace
+ *	                              of that cookie
+ *	napi ID COOKIE IFINDEX        that NAPI is the device's, in the namespace of that cookie
+ *	stamps                        how many there were, of which kind
  *	flows                         show the socket storage, by the program of FLOWS
  *	costs                         "cost PROGRAM TYPE CALLS NS", while kernel.bpf_stats_enabled
  *	quit
@@ -23,6 +28,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
@@ -38,6 +44,7 @@ struct tunables {
 	struct timely_tunables timely;
 	struct gcn_tunables gcn;
 	unsigned int max_rtt_ns;
+	int dscp;
 };
 
 static int failed(const char *format, ...)
@@ -59,6 +66,7 @@ static void tunables_default(struct tunables *t)
 	timely_tunables_default(&t->timely);
 	gcn_tunables_default(&t->gcn);
 	t->max_rtt_ns = 5000000;
+	t->dscp = -1;
 }
 
 /* Which law a name belongs to is clear from the maps that the object has. */
@@ -76,6 +84,7 @@ static int tunable_set(struct tunables *t, struct bpf_object *object, const char
 		t->where = value;                                   \
 		found = 1;                                          \
 	}
+	SET(dscp, dscp)
 	if (bpf_object__find_map_by_name(object, "swift_params")) {
 #define SWIFT_X(name, def, lo, hi, doc) SET(swift.name, name)
 		SWIFT_TUNABLES(SWIFT_X)
@@ -104,14 +113,15 @@ static int prepare_swift(struct bpf_swift_profile *profile, const struct tunable
 	memset(profile, 0, sizeof(*profile));
 	wrong = swift_params_prepare(&profile->law, &t->swift);
 	profile->max_rtt_ns = t->max_rtt_ns;
+	profile->dscp = t->dscp;
 	return wrong ? failed("%s is out of range", wrong) : 0;
 }
 
 static int write_params(struct bpf_object *object, const struct tunables *t)
 {
-	struct timely_params timely = {};
+	struct bpf_timely_profile timely = { .dscp = t->dscp };
+	struct bpf_gcn_profile gcn = { .dscp = t->dscp };
 	struct bpf_swift_profile swift;
-	struct gcn_params gcn = {};
 	const char *wrong = NULL;
 	unsigned int first = 0;
 	int fd, ret = 0;
@@ -120,10 +130,10 @@ static int write_params(struct bpf_object *object, const struct tunables *t)
 	if (fd >= 0)
 		ret = prepare_swift(&swift, t) ?: bpf_map_update_elem(fd, &first, &swift, 0);
 	fd = map_fd(object, "timely_params");
-	if (fd >= 0 && !(wrong = timely_params_prepare(&timely, &t->timely)))
+	if (fd >= 0 && !(wrong = timely_params_prepare(&timely.law, &t->timely)))
 		ret = bpf_map_update_elem(fd, &first, &timely, 0);
 	fd = map_fd(object, "gcn_params");
-	if (fd >= 0 && !(wrong = gcn_params_prepare(&gcn, &t->gcn)))
+	if (fd >= 0 && !(wrong = gcn_params_prepare(&gcn.law, &t->gcn)))
 		ret = bpf_map_update_elem(fd, &first, &gcn, 0);
 	return wrong ? failed("%s is out of range", wrong) : ret;
 }
@@ -148,6 +158,68 @@ static int write_profile(struct bpf_object *object, const struct tunables *t, ch
 		return -1;
 	if (bpf_map_update_elem(map_fd(object, "swift_profiles"), &key, &profile, 0))
 		return failed("profile: %s", strerror(errno));
+	return 0;
+}
+
+static int write_clock(struct bpf_object *object, const char *words)
+{
+	struct swift_clock_setting setting = {};
+	struct bpf_swift_clock_key key = {};
+	struct bpf_swift_clock clock = {};
+	unsigned long long cookie;
+	struct timespec t;
+	long long offset_ns, now_ns;
+	int ppm;
+
+	if (sscanf(words, "%llu %u %lld %d %u %u", &cookie, &key.ifindex, &offset_ns, &ppm,
+		   &setting.error_ns, &setting.valid_ms) != 6)
+		return failed("clock: %s: wanted six numbers", words);
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	now_ns = t.tv_sec * 1000000000LL + t.tv_nsec;
+	key.netns = cookie;
+	setting.host_ns = now_ns;
+	setting.nic_ns = offset_ns + now_ns + now_ns / 1000 * ppm / 1000;
+	setting.ratio_q32 = SWIFT_CLOCK_ONE_Q32 / (1 + ppm / 1e6);
+	if (swift_clock_prepare(&clock.line, &setting, now_ns) != SWIFT_CLOCK_F_NONE)
+		return failed("clock: %s: out of range", words);
+	clock.check = bpf_swift_clock_check(&key, &clock.line);
+	if (bpf_map_update_elem(map_fd(object, "swift_clocks"), &key, &clock, 0))
+		return failed("clock: %s", strerror(errno));
+	return 0;
+}
+
+static int write_napi(struct bpf_object *object, const char *words)
+{
+	struct bpf_swift_clock_key key = {};
+	unsigned long long cookie;
+	unsigned int id;
+
+	if (sscanf(words, "%u %llu %u", &id, &cookie, &key.ifindex) != 3)
+		return failed("napi: %s: wanted three numbers", words);
+	key.netns = cookie;
+	if (bpf_map_update_elem(map_fd(object, "swift_clock_napis"), &id, &key, 0))
+		return failed("napi: %s", strerror(errno));
+	return 0;
+}
+
+static int show_stamps(struct bpf_object *object)
+{
+	int cpus = libbpf_num_possible_cpus(), cpu;
+	struct bpf_swift_stamps sum = {}, *of_cpu;
+	unsigned int first = 0;
+
+	of_cpu = calloc(cpus, sizeof(*of_cpu));
+	if (!of_cpu || bpf_map_lookup_elem(map_fd(object, "swift_stamps"), &first, of_cpu)) {
+		free(of_cpu);
+		return failed("stamps: %s", strerror(errno));
+	}
+	for (cpu = 0; cpu < cpus; cpu++) {
+#define STAMPS_ADD(name) sum.name += of_cpu[cpu].name;
+		BPF_SWIFT_STAMPS(STAMPS_ADD)
+	}
+#define STAMPS_PRINT(name) printf("%s %llu\n", #name, (unsigned long long)sum.name);
+	BPF_SWIFT_STAMPS(STAMPS_PRINT)
+	free(of_cpu);
 	return 0;
 }
 
@@ -336,6 +408,18 @@ static void obey(struct bpf_object *object, struct tunables *all, const char *fl
 			break;
 		if (!strcmp(word, "flows")) {
 			if (!show_flows(object, flows))
+				printf("done\n");
+			fflush(stdout);
+			continue;
+		}
+		if (!strcmp(word, "napi")) {
+			if (!write_napi(object, rest))
+				printf("done\n");
+			fflush(stdout);
+			continue;
+		}
+		if (!strcmp(word, "clock") || !strcmp(word, "stamps")) {
+			if (!(*word == 'c' ? write_clock(object, rest) : show_stamps(object)))
 				printf("done\n");
 			fflush(stdout);
 			continue;

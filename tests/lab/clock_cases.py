@@ -111,9 +111,9 @@ class Load:
     def all_hardware(self):
         return set(self.sources()) == {(HARDWARE, HARDWARE)}
 
-    def is_sane(self):
+    def is_sane(self, least=0.05):
         """Windows within their bounds, and none that a wrong delay has driven to its least."""
-        return all(0.05 <= flow[key] / 65536 <= 1 << 15 for flow in self.flows() for key in ("fcwnd_q16", "ecwnd_q16"))
+        return all(least <= flow[key] / 65536 <= 1 << 15 for flow in self.flows() for key in ("fcwnd_q16", "ecwnd_q16"))
 
 
 class Watch:
@@ -208,7 +208,10 @@ def steps():
             if abs(step_ns) > MS:
                 ok("  on the stack's stamps meanwhile", SOFTWARE in {source for pair in watch.seen for source in pair}, watch.seen)
             ok("  and return to the NIC's, which are true again", back, load.sources(), load.last.truth)
-            ok("  with sane windows", until(load.is_sane, 5), load.flows())
+            # A flow that such a step threw far down comes back when the other one leaves it a gap at the busy
+            # host, whose target knows no flow scaling (3.5): it has to be off its least, 0.001, no more.
+            least = 0.005 if -S < step_ns < -MS else 0.05
+            ok("  with sane windows", until(lambda least=least: load.is_sane(least), 5), load.flows())
 
 
 def host_steps():

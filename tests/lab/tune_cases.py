@@ -17,6 +17,7 @@ import clock_cases
 FLOWS = 16
 TUNE = ["tune", "--interval", "0.02", "--learn", "0.1", "--min-us", "5", "--max-us", "1000", "--json"]
 WINDOW_NS = 200 * MS
+PACKET_NS = 1538 * 8 / 5  # at 5 Gb/s: RTTs come in steps of this, 7 % of what they are here
 
 
 def sysctl(name, value=None):
@@ -87,7 +88,7 @@ def convergence():
             print(f"# from {start_ns} to {sysctl('base_target_ns')} ns in {(monotonic_ns() - began_ns) / S:.1f} s: "
                   f"{goodput / 1e9:.3f} Gb/s, p99 {p99 / 1000:.1f} us; best static {best_ns} ns: {best_bps / 1e9:.3f} Gb/s, "
                   f"p99 {best_p99_ns / 1000:.1f} us", flush=True)
-            ok(f"from {what} it comes within 10 % of the best static target's p99", p99 <= 1.1 * best_p99_ns, p99, best_p99_ns)
+            ok(f"from {what} it comes within 10 %, or a packet, of the best static target's p99", p99 <= 1.1 * best_p99_ns + PACKET_NS, p99, best_p99_ns)
             ok("  at no less than 98 % of its throughput", goodput >= 0.98 * best_bps, goodput, best_bps)
             same("  and says that it has settled", kinds[-1], "settled")
             ok("  every change has its reason", all(event["reason"] for event in events))

@@ -4,18 +4,9 @@
  * those of bpf/ have them, a law that does nothing. -DBROKEN: the verifier refuses it;
  * -DINCOMPLETE: the kernel refuses to register it; -DVERSION: another one, to swap.
  */
-#define __VMLINUX_H__ /* types for core/ */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
-
-typedef __u8 u8;
-typedef __u16 u16;
-typedef __u32 u32;
-typedef __u64 u64;
-typedef __s32 s32;
-typedef __s64 s64;
-typedef _Bool bool;
 
 #include "maps.h"
 

@@ -112,11 +112,14 @@ TEST(BpfLaw, every_tunable_is_held_to_its_range)
 				EXPECT_FALSE(ok.error().allowed.empty()) << bad;
 				EXPECT_EQ(values, before) << bad;
 			}
-			EXPECT_TRUE(law.assign(values, name + "=" + t.text(t.max))) << name;
-			EXPECT_EQ(value_of(law, values, t.name), t.max);
+			EXPECT_TRUE(law.assign(values, name + "=" + t.text(static_cast<std::uint32_t>(t.max))))
+				<< name;
+			EXPECT_EQ(t.number(value_of(law, values, t.name)), t.max);
+			EXPECT_TRUE(law.assign(values, name + "=" + t.text(static_cast<std::uint32_t>(t.min)))) << name;
 			// Past assign(): prepare() holds them too.
 			values = before;
-			values[static_cast<std::size_t>(&t - law.tunables.data())] = t.max + 1;
+			values[static_cast<std::size_t>(&t - law.tunables.data())] =
+				static_cast<std::uint32_t>(t.max + 1);
 			EXPECT_FALSE(law.prepare(values)) << name;
 		}
 }
@@ -141,6 +144,31 @@ TEST(BpfLaw, contradictions_name_what_is_allowed)
 	EXPECT_FALSE(law.assign(values, "bogus"));
 	EXPECT_FALSE(law.assign(values, "target_policy=1"));
 	EXPECT_TRUE(law.assign(values = law.defaults("x"), "target_policy=static"));
+}
+
+TEST(BpfLaw, a_class_of_its_own)
+{
+	for (const BpfLaw &law : bpf_laws()) {
+		BpfValues values = law.defaults("x");
+		const auto dscp = [&] {
+			const auto params = law.prepare(values);
+			std::int32_t out = -2;
+
+			// The last word but for padding: bpf/maps.h.
+			EXPECT_TRUE(params);
+			std::memcpy(&out, params->data() + params->size() - (law.name == "timely" ? 8 : 4), sizeof(out));
+			return out;
+		};
+
+		EXPECT_EQ(dscp(), -1) << law.name;
+		ASSERT_TRUE(law.assign(values, "dscp=46"));
+		EXPECT_EQ(dscp(), 46) << law.name;
+		ASSERT_TRUE(law.assign(values, "dscp=-1"));
+		EXPECT_EQ(dscp(), -1) << law.name;
+		EXPECT_EQ(law.assign(values, "dscp=64").error().text(), "dscp: '64' (allowed: -1 to 63)");
+		EXPECT_EQ(law.tunables.back().name, "dscp");
+		EXPECT_EQ(law.tunables.back().text(values.back()), "-1");
+	}
 }
 
 TEST(BpfPrefix, keys)
@@ -307,6 +335,37 @@ TEST(Bpf, load_says_how_and_unload_leaves_nothing)
 		EXPECT_EQ(m.world(), before);
 		EXPECT_EQ(error_of(m.variants.unload("bpf_swift", false)), "not loaded: 'bpf_swift'");
 	}
+}
+
+TEST(Bpf, list_sums_the_stamps_of_all_cpus)
+{
+	Machine m;
+
+	ASSERT_FALSE(m.load().error);
+	EXPECT_TRUE(m.variants.list()->loaded.at(0).stamps.empty());
+	EXPECT_NE(bpf_list_json(*m.variants.list()).find("\"stamps\": null"), std::string::npos);
+
+	BpfBytes counts(std::size_t{2} * 7 * 8); // two CPUs, seven counters
+
+	counts[0] = std::byte{5}; // stamps_hardware
+	counts[7 * 8] = std::byte{6};
+	counts[7 * 8 + 3 * 8] = std::byte{9}; // stamps_no_clock
+	auto thing = std::make_shared<FakeBpfHost::Thing>();
+
+	thing->content[BpfBytes(4)] = counts;
+	m.host.pinned[dir + "/swift_stamps"] = thing;
+
+	const auto listing = m.variants.list();
+	const auto json = nlohmann::json::parse(bpf_list_json(*listing));
+
+	EXPECT_EQ(json["loaded"][0]["stamps"]["stamps_hardware"], 11);
+	EXPECT_EQ(json["loaded"][0]["stamps"]["stamps_no_clock"], 9);
+	EXPECT_EQ(json["loaded"][0]["stamps"]["stamps_old"], 0);
+	const auto notes = bpf_notes(*listing);
+
+	EXPECT_TRUE(std::find(notes.begin(), notes.end(),
+			      "bpf_swift counts packets' receive stamps: stamps_hardware 11, stamps_no_clock 9") !=
+		    notes.end());
 }
 
 TEST(Bpf, a_load_that_fails_anywhere_leaves_nothing)
@@ -490,6 +549,12 @@ TEST(Bpf, what_cannot_be_swapped)
 	m.host.files[second].maps[0].value_bytes = 88;
 	EXPECT_NE(error_of(m.swap()).find("different versions"), std::string::npos);
 	m.host.files[second] = {};
+	// Loaded by a swiftctl that knew one tunable less.
+	m.host.pinned.at(dir + "/tunables")->map.value_bytes -= 4;
+	EXPECT_NE(error_of(m.swap()).find("with other tunables: unload it and load the new one"), std::string::npos)
+		<< error_of(m.swap());
+	EXPECT_EQ(m.world(), before);
+	m.host.pinned.at(dir + "/tunables")->map.value_bytes += 4;
 	m.host.files[second].refused_by_verifier = true;
 	const BpfReport refused = m.swap();
 
@@ -713,7 +778,7 @@ TEST(Bpf, a_law_without_profiles_says_so)
 
 	file.ops = file.registers = "bpf_gcn";
 	file.programs.resize(1);
-	file.maps = {{"gcn_params", 2, 4, 12, 1, false, false}};
+	file.maps = {{"gcn_params", 2, 4, 16, 1, false, false}};
 	m.host.files["/usr/lib/tcp_swift/bpf/bpf_gcn.bpf.o"] = file;
 	BpfLoadRequest r;
 

@@ -42,6 +42,7 @@ protected:
 		for (const auto &[name, nic] : nics)
 			system_.nics[name].t = nic.t;
 		host_.lines.clear();
+		host_.bpf_lines.clear();
 		events_.clear();
 	}
 	FeedStatus status(const std::string &dev = "eth0") const
@@ -508,7 +509,9 @@ TEST_F(Feeding, the_module_comes_and_goes)
 	ASSERT_TRUE(start());
 	run(5000);
 	EXPECT_EQ(status().state, FeedState::no_module);
-	EXPECT_EQ(told("module tcp_swift is not loaded"), 1);
+	EXPECT_EQ(told("neither the module tcp_swift (or it is too old) nor a BPF variant that takes clocks "
+		       "(bpf_swift) is loaded"),
+		  1);
 	host_.module = true;
 	run(1300);
 	EXPECT_EQ(status().state, FeedState::fed);
@@ -521,6 +524,187 @@ TEST_F(Feeding, the_module_comes_and_goes)
 	EXPECT_EQ(status().state, FeedState::fed);
 	// It has measured meanwhile: good at once.
 	EXPECT_LT(std::abs(*host_.error_ns("eth0")), 50);
+}
+
+TEST_F(Feeding, bpf_variants_without_the_module)
+{
+	host_.module = false;
+	host_.variants = {"bpf_swift"};
+	ASSERT_TRUE(start());
+	run(3000);
+	EXPECT_EQ(status().state, FeedState::fed);
+	EXPECT_FALSE(status().module);
+	EXPECT_EQ(status().variants, std::vector<std::string>{"bpf_swift"});
+	EXPECT_EQ(told("fed from /dev/ptp0 (extended readings) to bpf_swift"), 1);
+	EXPECT_TRUE(std::none_of(events_.begin(), events_.end(), [](const auto &e) { return e.trouble; }));
+	host_.run(*feeder_, 3000, [&] {
+		ASSERT_TRUE(host_.bpf_error_ns("eth0"));
+		EXPECT_LT(std::abs(*host_.bpf_error_ns("eth0")), 50);
+	});
+	feeder_->stop();
+	EXPECT_TRUE(host_.bpf_lines.empty());
+	EXPECT_EQ(system_.stamping("eth0"), off);
+}
+
+TEST_F(Feeding, bpf_variants_beside_the_module_come_and_go)
+{
+	ASSERT_TRUE(start());
+	run(1000);
+	EXPECT_EQ(told("fed from /dev/ptp0 (extended readings)"), 1);
+	host_.variants = {"bpf_swift", "other"};
+	run(300);
+	EXPECT_EQ(told("fed from /dev/ptp0 (extended readings) to the module and bpf_swift, other"), 1);
+	EXPECT_TRUE(host_.bpf_error_ns("eth0"));
+	host_.module = false; // unloaded: the variants are fed on, without a pause
+	run(300);
+	EXPECT_EQ(status().state, FeedState::fed);
+	EXPECT_EQ(told("readings) to bpf_swift, other"), 1);
+	host_.variants.clear();
+	run(300);
+	EXPECT_EQ(status().state, FeedState::no_module);
+	EXPECT_TRUE(host_.bpf_lines.empty());
+	EXPECT_EQ(told("neither the module"), 1);
+	host_.variants = {"bpf_swift"};
+	run(1300);
+	EXPECT_EQ(status().state, FeedState::fed);
+	host_.module = true;
+	run(1300);
+	EXPECT_TRUE(status().module);
+	EXPECT_EQ(told("to the module and bpf_swift"), 2);
+}
+
+// The kernel runs modprobe for each question about a family that it does not have.
+TEST_F(Feeding, the_missing_module_is_looked_for_once_a_second)
+{
+	host_.module = false;
+	host_.variants = {"bpf_swift"};
+	ASSERT_TRUE(start({"eth0", "eth1"}));
+	run(10000);
+	EXPECT_EQ(status("eth1").state, FeedState::fed);
+	EXPECT_GE(host_.asked_for_module, 8);
+	EXPECT_LE(host_.asked_for_module, 11);
+	// Nor has it a line to be removed.
+	host_.asked_for_module = 0;
+	for (int i = 0; i < 10; i++) {
+		host_.clocks("eth0").step(1000000);
+		run(300);
+	}
+	EXPECT_LE(host_.asked_for_module, 4);
+	// Without anybody to feed it is no other.
+	host_.variants.clear();
+	run(1000);
+	host_.asked_for_module = 0;
+	run(10000);
+	EXPECT_GE(host_.asked_for_module, 8);
+	EXPECT_LE(host_.asked_for_module, 11);
+}
+
+// The kernel looks NAPIs up under a lock that others hold for long.
+TEST_F(Feeding, napis_are_asked_for_seldom_and_after_the_line)
+{
+	ASSERT_TRUE(start());
+	run(5000);
+	EXPECT_EQ(host_.asked_for_napis, 0); // there is nobody to tell
+	host_.variants = {"bpf_swift"};
+	run(300);
+	EXPECT_EQ(host_.asked_for_napis, 1); // one has appeared
+	run(20000);
+	EXPECT_GE(host_.asked_for_napis, 9); // every 2 s
+	EXPECT_LE(host_.asked_for_napis, 12);
+	run(1900 - 250);
+	host_.asked_for_napis = 0;
+	link("eth0");
+	run(300);
+	EXPECT_GE(host_.asked_for_napis, 1);
+	EXPECT_LE(host_.asked_for_napis, 2);
+	// A line is as long good as the module's, however long the kernel takes.
+	host_.napis_take_ns = 100000000;
+	run(2500);
+	EXPECT_EQ(host_.bpf_lines.at(2).until_ns, host_.lines.at(2).until_ns);
+}
+
+TEST_F(Feeding, napis_that_cannot_be_told_end_nothing)
+{
+	host_.variants = {"bpf_swift"};
+	host_.napi_error = "cannot write /sys/fs/bpf/y";
+	ASSERT_TRUE(start());
+	run(10000);
+	EXPECT_EQ(status().state, FeedState::fed);
+	EXPECT_EQ(status().variants, host_.variants);
+	EXPECT_EQ(told("BPF variants cannot be told its NAPIs: cannot write /sys/fs/bpf/y"), 1);
+}
+
+TEST_F(Feeding, one_variant_that_cannot_be_fed_is_told_beside_the_others)
+{
+	host_.variants = {"bpf_swift"};
+	host_.bpf_error = "cannot write /sys/fs/bpf/x";
+	ASSERT_TRUE(start());
+	run(5000);
+	EXPECT_TRUE(status().module);
+	EXPECT_EQ(status().variants, host_.variants);
+	EXPECT_EQ(told("BPF variants cannot be fed: cannot write /sys/fs/bpf/x"), 1);
+	host_.module = false;
+	run(3000);
+	EXPECT_EQ(status().state, FeedState::fed);
+	EXPECT_TRUE(host_.bpf_error_ns("eth0"));
+}
+
+TEST_F(Feeding, a_step_is_told_to_bpf_variants_at_once)
+{
+	host_.module = false;
+	host_.variants = {"bpf_swift"};
+	ASSERT_TRUE(start());
+	run(5000);
+	bool gone = false;
+
+	host_.clocks("eth0").step(1000000);
+	host_.run(*feeder_, 1000, [&] {
+		const auto e = host_.bpf_error_ns("eth0");
+
+		gone |= !e;
+		EXPECT_TRUE(!gone || !e || std::abs(*e) <= 50);
+	});
+	EXPECT_TRUE(gone);
+	EXPECT_TRUE(host_.bpf_error_ns("eth0"));
+	system_.nics["eth0"].t.now = ptp; // another program's now
+	run(3000);
+	EXPECT_EQ(status().state, FeedState::yielded);
+	EXPECT_TRUE(host_.bpf_lines.empty());
+}
+
+TEST_F(Feeding, bpf_variants_that_cannot_be_fed)
+{
+	host_.bpf_error = "cannot write /sys/fs/bpf/x";
+	ASSERT_TRUE(start());
+	run(5000);
+	EXPECT_EQ(status().state, FeedState::fed); // the module is
+	EXPECT_EQ(told("BPF variants cannot be fed: cannot write /sys/fs/bpf/x"), 1);
+	host_.module = false;
+	run(3000);
+	EXPECT_EQ(status().state, FeedState::no_module);
+	EXPECT_EQ(told("the module tcp_swift is not loaded (or too old), and BPF variants cannot be fed"), 1);
+}
+
+TEST_F(Feeding, what_the_module_does_not_take_bpf_variants_do_not_have)
+{
+	host_.variants = {"bpf_swift"};
+	ASSERT_TRUE(start());
+	run(2000);
+	ASSERT_TRUE(host_.bpf_error_ns("eth0"));
+	for (const int error : {EINVAL, EPERM}) {
+		host_.set_error = error;
+		run(2000);
+		EXPECT_EQ(status().state, FeedState::failed);
+		EXPECT_TRUE(host_.bpf_lines.empty());
+		EXPECT_TRUE(status().variants.empty());
+	}
+	host_.set_error = 0;
+	run(31000);
+	EXPECT_TRUE(host_.bpf_error_ns("eth0"));
+	host_.busy = 2; // another feeder's, which feeds the variants too
+	run(1000);
+	EXPECT_EQ(status().state, FeedState::busy);
+	EXPECT_TRUE(host_.bpf_lines.empty());
 }
 
 TEST_F(Feeding, two_feeders)

@@ -70,6 +70,44 @@ TEST(clock_view, table)
 	EXPECT_TRUE(clock_notes(*s).empty());
 }
 
+TEST(clock_view, lines_of_bpf_variants)
+{
+	Host host;
+	const NicClock of_eth0 = host.clocks->front();
+	BpfClock v{"bpf_swift", {}};
+
+	v.clock.ifindex = 3;
+	v.clock.line = of_eth0.line;
+	v.clock.valid_ms = 500;
+
+	// Beside the module's.
+	auto s = take_clocks(host, {}, now, {{"bpf_swift"}, {v}});
+
+	ASSERT_TRUE(s && !s->error);
+	EXPECT_EQ(line_of(clock_table(*s), 1), "eth1|ptp1|none|valid|+37.0 s|+50.000|1.23 us|200.0 ms|500 ms|-|-|-|-|-|");
+	EXPECT_EQ(clock_notes(*s), std::vector<std::string>{
+					   "bpf_swift has a line of eth1; swiftctl bpf list counts its stamps"});
+	const auto json = Json::parse(clocks_json(*s, true));
+
+	EXPECT_TRUE(json["nics"][1]["line"].is_null()); // the module's
+	EXPECT_EQ(json["nics"][1]["bpf_variants"][0]["variant"], "bpf_swift");
+	EXPECT_EQ(json["nics"][1]["bpf_variants"][0]["valid_ms"], 500);
+	EXPECT_TRUE(json["nics"][0]["bpf_variants"].empty());
+
+	// Without the module: an error only if there is nothing at all.
+	host.clocks.reset();
+	EXPECT_FALSE(take_clocks(host, {}, now, {{"bpf_swift"}, {v}})->error);
+	EXPECT_TRUE(take_clocks(host, {}, now)->error);
+	EXPECT_FALSE(take_clocks(host, {}, now, {{"bpf_swift"}, {}})->error); // it runs, nobody feeds
+	EXPECT_NE(clock_notes(*take_clocks(host, {}, now, {{"bpf_swift"}, {}}))[0].find("no clock is fed: swiftctl "
+											"clock run"),
+		  std::string::npos);
+	v.clock.valid_ms = 0;
+	s = take_clocks(host, {}, now, {{"bpf_swift"}, {v}});
+	EXPECT_EQ(clock_table(*s).rows.at(1).at(3).text, "stale");
+	EXPECT_EQ(clock_notes(*s).at(0), "bpf_swift has a stale line of eth1; swiftctl bpf list counts its stamps");
+}
+
 TEST(clock_view, offset_follows_the_drift)
 {
 	Host host;

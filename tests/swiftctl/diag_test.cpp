@@ -2,10 +2,12 @@
 // The parser of sock_diag dumps on good, cut, and wrong bytes; the client on the live kernel.
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <sched.h>
 #include <sys/socket.h>
 
 #include <fstream>
 #include <iterator>
+#include <thread>
 
 #include "diag.h"
 #include "dump_builder.h"
@@ -325,6 +327,55 @@ TEST(diag, the_live_kernel_lists_our_own_connection)
 	EXPECT_TRUE(found);
 }
 
+// One request is for both families.
+TEST(diag, the_live_kernel_lists_ipv6_as_well_and_each_flow_once)
+{
+	const Fd listener(socket(AF_INET6, SOCK_STREAM, 0));
+	const Fd client(socket(AF_INET6, SOCK_STREAM, 0));
+	sockaddr_in6 at{};
+	socklen_t size = sizeof(at);
+
+	at.sin6_family = AF_INET6;
+	at.sin6_addr = in6addr_loopback;
+	if (bind(listener.get(), reinterpret_cast<sockaddr *>(&at), size) < 0)
+		GTEST_SKIP() << "no IPv6 loopback here";
+	ASSERT_EQ(listen(listener.get(), 1), 0);
+	ASSERT_EQ(getsockname(listener.get(), reinterpret_cast<sockaddr *>(&at), &size), 0);
+	ASSERT_EQ(connect(client.get(), reinterpret_cast<sockaddr *>(&at), size), 0);
+
+	auto diag = DiagClient::open();
+
+	ASSERT_TRUE(diag) << diag.error().text();
+	auto dump = diag->dump(states_connected);
+
+	ASSERT_TRUE(dump) << dump.error().text();
+	const auto to_it = std::count_if(dump->flows.begin(), dump->flows.end(), [&](const Flow &f) {
+		return f.remote.port == ntohs(at.sin6_port) && f.remote.address.text() == "::1";
+	});
+
+	EXPECT_EQ(to_it, 1);
+}
+
+TEST(diag, answers_to_requests_of_the_old_kind_are_the_same)
+{
+	std::vector<std::byte> bytes = swift_test::six_flows().bytes();
+	nlmsghdr head{};
+
+	for (std::size_t at = 0; at < bytes.size(); at += (head.nlmsg_len + 3U) & ~3U) {
+		std::memcpy(&head, &bytes[at], sizeof(head));
+		if (head.nlmsg_type != SOCK_DIAG_BY_FAMILY)
+			continue;
+		head.nlmsg_type = TCPDIAG_GETSOCK;
+		std::memcpy(&bytes[at], &head, sizeof(head));
+	}
+	std::vector<Flow> flows;
+
+	EXPECT_TRUE(parse_diag(bytes, flows).done);
+	ASSERT_EQ(flows.size(), 6U);
+	EXPECT_EQ(flows[0].local.text(), "10.1.0.1:40000");
+	EXPECT_TRUE(flows[0].swift);
+}
+
 TEST(diag, names_of_namespaces_are_no_paths)
 {
 	for (const char *name : {"", ".", "..", "../x", "a/b"})
@@ -333,6 +384,22 @@ TEST(diag, names_of_namespaces_are_no_paths)
 
 	ASSERT_FALSE(missing);
 	EXPECT_NE(missing.error().text().find("/run/netns/no-such-namespace"), std::string::npos);
+}
+
+TEST(diag, a_network_namespace_has_a_cookie_of_its_own)
+{
+	const auto here = netns_cookie();
+	Result<std::uint64_t> there = Error{"no right to make namespaces"};
+
+	ASSERT_TRUE(here);
+	EXPECT_EQ(*here, *netns_cookie());
+	std::thread([&] {
+		if (unshare(CLONE_NEWNET) == 0)
+			there = netns_cookie();
+	}).join();
+	if (!there)
+		GTEST_SKIP() << there.error().text();
+	EXPECT_NE(*there, *here);
 }
 
 TEST(diag, an_error_beyond_all_errnos)

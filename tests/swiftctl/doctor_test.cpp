@@ -188,6 +188,40 @@ TEST(doctor, each_fault_is_found_with_why_and_fix)
 	}
 }
 
+// Without the module it is they who need the NIC's clock.
+TEST(doctor, clocks_of_bpf_variants)
+{
+	const auto clock_of = [](FakeSystem &s, const BpfClockTable &bpf) -> std::optional<Finding> {
+		const auto findings = examine(s, {}, bpf);
+		const Finding *f = findings ? find(*findings, "eth0 clock") : nullptr;
+
+		return f ? std::optional(*f) : std::nullopt;
+	};
+	Healthy s;
+
+	s.files.erase("/sys/module/tcp_swift/refcnt");
+	s.clocks.reset();
+	EXPECT_FALSE(clock_of(s, {}));
+	auto f = clock_of(s, {{"bpf_swift"}, {}});
+
+	ASSERT_TRUE(f);
+	EXPECT_EQ(f->severity, Severity::warn);
+	EXPECT_EQ(f->seen, "no clock is fed");
+	EXPECT_EQ(f->fix, "swiftctl clock run --iface eth0");
+
+	BpfClock c{"bpf_swift", fed_clock()};
+
+	f = clock_of(s, {{"bpf_swift"}, {c}});
+	ASSERT_TRUE(f);
+	EXPECT_EQ(f->severity, Severity::ok) << f->seen;
+	c.clock.valid_ms = 0;
+	f = clock_of(s, {{"bpf_swift"}, {c}});
+	ASSERT_TRUE(f);
+	EXPECT_NE(f->seen.find("stale"), std::string::npos) << f->seen;
+	c.clock.ifindex = 3; // another NIC's
+	EXPECT_EQ(clock_of(s, {{"bpf_swift"}, {c}})->seen, "no clock is fed");
+}
+
 TEST(doctor, no_burst_advice_where_the_pacing_rate_rules)
 {
 	Healthy s;

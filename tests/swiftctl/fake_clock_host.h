@@ -125,6 +125,13 @@ public:
 	std::uint32_t busy = 0; // ifindex that somebody else feeds
 	int set_error = 0;
 	std::map<std::uint32_t, Line> lines; // ours
+	std::vector<std::string> variants; // in BPF, that take clocks
+	std::string bpf_error; // of one variant; the others are fed
+	std::string napi_error;
+	std::map<std::uint32_t, Line> bpf_lines;
+	int asked_for_module = 0; // how often it was not there
+	int asked_for_napis = 0;
+	std::int64_t napis_take_ns = 0;
 	int removed = 0;
 	int sent = 0;
 	std::vector<swift::Link> events;
@@ -165,6 +172,7 @@ public:
 	swift::Result<void> set_line(std::uint32_t ifindex, const swift::ClockLine &line,
 				     std::uint32_t valid_ms) override
 	{
+		asked_for_module += !module;
 		if (!module)
 			return swift::Error{"not loaded", {}, {}, ENOENT};
 		if (set_error)
@@ -185,9 +193,28 @@ public:
 	swift::Result<void> remove_line(std::uint32_t ifindex) override
 	{
 		removed++;
+		asked_for_module += !module;
 		lines.erase(ifindex);
 		return {};
 	}
+	swift::BpfFed set_bpf_line(std::uint32_t ifindex, const swift::ClockLine &line, std::uint32_t valid_ms,
+				   std::int64_t now_ns) override
+	{
+		swift::BpfFed fed{variants, {}};
+
+		if (!bpf_error.empty())
+			fed.error = swift::Error{bpf_error};
+		if (!variants.empty())
+			bpf_lines[ifindex] = {line, now_ns + std::int64_t{valid_ms} * 1000000};
+		return fed;
+	}
+	swift::Result<void> set_bpf_napis(std::uint32_t) override
+	{
+		asked_for_napis++;
+		now += napis_take_ns;
+		return napi_error.empty() ? swift::Result<void>() : swift::Error{napi_error};
+	}
+	void remove_bpf_line(std::uint32_t ifindex) override { bpf_lines.erase(ifindex); }
 	std::string owner_of(std::uint32_t) override { return "swiftd (pid 812)"; }
 
 	void wake_at(std::int64_t host_ns) override { wake_ = host_ns; }
@@ -219,12 +246,14 @@ public:
 	int turns = 0;
 
 	// How wrong a stamp taken now would be; none without a valid line.
-	std::optional<std::int64_t> error_ns(const std::string &dev)
+	std::optional<std::int64_t> error_ns(const std::string &dev) { return error_ns(dev, lines); }
+	std::optional<std::int64_t> bpf_error_ns(const std::string &dev) { return error_ns(dev, bpf_lines); }
+	std::optional<std::int64_t> error_ns(const std::string &dev, const std::map<std::uint32_t, Line> &in)
 	{
 		FakeNic &nic = system_.nics.at(dev);
-		const auto at = lines.find(nic.ifindex);
+		const auto at = in.find(nic.ifindex);
 
-		if (at == lines.end() || at->second.until_ns < now)
+		if (at == in.end() || at->second.until_ns < now)
 			return std::nullopt;
 		return convert(at->second.line, nic.clocks.nic_at(now)) - now;
 	}

@@ -11,7 +11,9 @@ class FakeKnob : public swift::TargetKnob {
 public:
 	swift::TargetSettings settings = {"static", 100'000, 0, 0};
 	bool fails = false; // to be written
+	int fails_with = 0; // errno
 	bool gone = false; // to be read as well
+	mutable unsigned failing_reads = 0; // the next ones
 	unsigned writes = 0;
 
 	std::string name() const override { return "fake"; }
@@ -19,14 +21,16 @@ public:
 	std::string key() const override { return "fake"; }
 	swift::Result<swift::TargetSettings> read() const override
 	{
-		if (gone)
+		if (gone || failing_reads > 0) {
+			failing_reads -= !gone;
 			return swift::Error{"the knob is gone"};
+		}
 		return settings;
 	}
 	swift::Result<void> write(const swift::TargetSettings &s) override
 	{
 		if (fails || gone)
-			return swift::Error{"the knob is stuck"};
+			return swift::Error{"the knob is stuck", {}, {}, fails_with};
 		writes++;
 		settings = s;
 		return {};

@@ -7,13 +7,16 @@
 #include <linux/if_link.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
+#include <sched.h>
 
 #include <cerrno>
 #include <cstring>
 #include <functional>
 #include <random>
+#include <thread>
 
 #include "clock_host.h"
+#include "diag.h"
 #include "genl.h"
 #include "link.h"
 #include "system.h"
@@ -316,7 +319,26 @@ TEST(real_clock_host, knows_the_loopback_and_wakes_up)
 	EXPECT_TRUE(changes);
 	EXPECT_GE((*host)->fd(), 0);
 	EXPECT_GT((*host)->now_ns(), 0);
-	EXPECT_NE((*host)->netns(), "0");
+	EXPECT_EQ((*host)->netns(), std::to_string(*netns_cookie()));
+}
+
+// What is remembered of NICs is one namespace's, whatever number its inode has.
+TEST(real_clock_host, remembers_by_the_cookie_of_the_namespace)
+{
+	std::string there;
+
+	std::thread([&] {
+		if (unshare(CLONE_NEWNET) != 0)
+			return;
+		const auto host = real_clock_host();
+
+		ASSERT_TRUE(host) << host.error().text();
+		there = (*host)->netns();
+		EXPECT_EQ(there, std::to_string(*netns_cookie()));
+	}).join();
+	if (there.empty())
+		GTEST_SKIP() << "cannot make a network namespace";
+	EXPECT_NE(there, std::to_string(*netns_cookie()));
 }
 
 TEST(real_genl, says_that_the_module_is_not_loaded)

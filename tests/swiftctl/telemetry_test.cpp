@@ -7,6 +7,7 @@
 
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "bpf_telemetry.h"
 #include "bpf_variant.h"
@@ -41,13 +42,16 @@ FakeBpfFile telemetry_file()
 	f.registers = "";
 	f.programs = {{"telemetry_module", BpfProgramKind::raw_tracepoint, "raw_tp/swift_sample"},
 		      {"telemetry_variant", BpfProgramKind::tracing, "fentry/swift_decided_at"},
-		      {"telemetry_tx", BpfProgramKind::tracing, "tp_btf/net_dev_start_xmit"}};
+		      {"telemetry_tx", BpfProgramKind::tracing, "tp_btf/net_dev_start_xmit"},
+		      {"telemetry_tx_nic", BpfProgramKind::tracing, "fentry/tcp_wfree"}};
 	f.maps = {{"flows", 9, sizeof(telemetry_flow_key), sizeof(telemetry_flow), 16384, false, false},
 		  {"prefixes", 5, sizeof(telemetry_prefix_key), sizeof(telemetry_prefix), 256, false, false},
 		  {"networks", 11, 20, 4, 1024, false, false},
 		  {"counters", 6, 4, 8, TELEMETRY_COUNTERS, false, false},
 		  {"settings", 2, 4, sizeof(telemetry_settings), 1, false, false},
 		  {"nothing", 2, 4, sizeof(telemetry_prefix), 1, false, false},
+		  {"tx_packets", 2, 4, 72, TELEMETRY_MAX_TX_PACKETS, false, false},
+		  {"tx_destructor", 2, 4, 8, 1, false, false},
 		  {"swift_te.rodata", 2, 4, 24, 1, false, true}};
 	return f;
 }
@@ -74,6 +78,9 @@ struct Machine {
 			host.tracepoints.insert("swift_sample");
 			system.files["/proc/sys/net/ipv4/tcp_swift/ai_milli"] = "1000\n";
 			system.files["/sys/module/tcp_swift/initstate"] = "live\n";
+		} else {
+			system.files.erase("/proc/sys/net/ipv4/tcp_swift/ai_milli");
+			system.files.erase("/sys/module/tcp_swift/initstate");
 		}
 	}
 	BpfReport load_swift()
@@ -107,7 +114,10 @@ std::string error_of(const BpfReport &r)
 	return r.error ? r.error->text() : "";
 }
 
-telemetry_prefix_key prefix_key(const char *cidr, const char *cc)
+constexpr std::uint32_t here = 4026531840; // a network namespace, and another one
+constexpr std::uint32_t elsewhere = 4026532001;
+
+telemetry_prefix_key prefix_key(const char *cidr, const char *cc, std::uint32_t netns = here)
 {
 	telemetry_prefix_key k{};
 
@@ -116,6 +126,7 @@ telemetry_prefix_key prefix_key(const char *cidr, const char *cc)
 
 		std::copy(p.address.begin(), p.address.end(), k.addr);
 		k.prefix_len = p.length;
+		k.netns = netns;
 	} else {
 		k.prefix_len = TELEMETRY_OTHER;
 	}
@@ -151,6 +162,8 @@ TEST(BpfTelemetry, LoadsAndLeavesNothing)
 	ASSERT_EQ(error_of(m.telemetry.load({})), "");
 	EXPECT_TRUE(m.host.exists(dir + "/link_telemetry_module"));
 	EXPECT_FALSE(m.host.exists(dir + "/link_telemetry_tx"));
+	EXPECT_FALSE(m.host.exists(dir + "/link_telemetry_tx_nic"));
+	EXPECT_EQ(m.host.map(dir + "/tx_packets")->max_entries, 1U);
 	EXPECT_EQ(m.host.map(dir + "/flows")->max_entries, 16384U);
 	EXPECT_TRUE(m.telemetry.status()->module_attached);
 	ASSERT_EQ(error_of(m.telemetry.unload(false, false)), "");
@@ -160,6 +173,8 @@ TEST(BpfTelemetry, LoadsAndLeavesNothing)
 
 TEST(BpfTelemetry, AfterAnyFailureTheWorldIsAsBefore)
 {
+	int without_nic = 0;
+
 	for (int n = 1;; n++) {
 		Machine m;
 
@@ -176,10 +191,23 @@ TEST(BpfTelemetry, AfterAnyFailureTheWorldIsAsBefore)
 
 		if (m.host.operations < n) {
 			EXPECT_FALSE(report.error);
+			EXPECT_TRUE(m.telemetry.status()->tx_nic_attached);
+			EXPECT_EQ(without_nic, 4); // load, attach, two pins
 			EXPECT_GT(n, 15);
 			break;
 		}
-		ASSERT_TRUE(report.error) << n;
+		if (!report.error) { // the NIC's share alone is missing, which is said
+			without_nic++;
+			ASSERT_FALSE(report.notes.empty());
+			EXPECT_NE(report.notes[0].find("tx_nic_ns"), std::string::npos) << report.notes[0];
+			EXPECT_NE(report.notes[0].find("injected"), std::string::npos) << report.notes[0];
+			EXPECT_TRUE(m.host.exists(dir + "/link_telemetry_tx")) << n;
+			EXPECT_FALSE(m.host.exists(dir + "/link_telemetry_tx_nic")) << n;
+			EXPECT_FALSE(m.host.exists(dir + "/prog_telemetry_tx_nic")) << n;
+			EXPECT_FALSE(m.telemetry.status()->tx_nic_attached);
+			EXPECT_TRUE(m.watches("cong_control")) << n;
+			continue;
+		}
 		EXPECT_TRUE(report.steps.empty());
 		EXPECT_FALSE(m.host.exists(dir)) << n << report.error->text();
 		EXPECT_FALSE(m.host.exists(dir + "~new")) << n << report.error->text();
@@ -299,11 +327,13 @@ TEST(BpfTelemetry, WatchesVariantsThatComeBeforeOrAfter)
 	for (const bool before : {true, false}) {
 		Machine m;
 
-		if (before)
+		if (before) {
 			ASSERT_EQ(error_of(m.load_swift()), "");
+		}
 		ASSERT_EQ(error_of(m.telemetry.load({})), "");
-		if (!before)
+		if (!before) {
 			ASSERT_EQ(error_of(m.load_swift()), "");
+		}
 		EXPECT_TRUE(m.watches("cong_control of /usr/lib"));
 		EXPECT_EQ(m.on(), 1U);
 		EXPECT_EQ(m.telemetry.status()->watched, std::vector<std::string>{"bpf_swift"});
@@ -410,7 +440,6 @@ TEST(Telemetry, ReadsPrefixesOfAllCpusAndFlows)
 	key.local_port = 40000;
 	key.remote_port = 80;
 	flow.prefix = prefix_key("10.1.2.0/24", "swift");
-	flow.netns = 4026531840;
 	flow.cookie = 12;
 	flow.last_ns = 99;
 	flow.hops = 3;
@@ -418,12 +447,14 @@ TEST(Telemetry, ReadsPrefixesOfAllCpusAndFlows)
 	flow.decisions[TCP_SWIFT_DECREASE_BOTH] = 6;
 	flow.sums[TELEMETRY_TX] = 600;
 	flow.buckets[TELEMETRY_TX][LogHistogram::bucket_of(100)] = 6;
+	flow.sums[TELEMETRY_TX_NIC] = 12000;
+	flow.buckets[TELEMETRY_TX_NIC][LogHistogram::bucket_of(4000)] = 3;
 	put(m.host, "flows", bytes_of(key), bytes_of(flow));
 
 	const auto t = Telemetry::open(m.host);
 
 	ASSERT_TRUE(t);
-	const auto r = t->read();
+	const auto r = t->read(std::nullopt);
 
 	ASSERT_TRUE(r) << r.error().text();
 	EXPECT_EQ(r->samples, 18U);
@@ -445,7 +476,102 @@ TEST(Telemetry, ReadsPrefixesOfAllCpusAndFlows)
 	EXPECT_EQ(r->flows[0].remote.text(), "10.1.2.9:80");
 	EXPECT_EQ(r->flows[0].cookie, 12U);
 	EXPECT_EQ(r->flows[0].counts.of(Decision::decrease_both), 6U);
+	EXPECT_EQ(r->flows[0].netns, here);
 	EXPECT_EQ(r->flows[0].counts.of(Telemetered::tx_host).sum(), 600U);
+	EXPECT_EQ(r->flows[0].counts.of(Telemetered::tx_nic).sum(), 12000U);
+	EXPECT_EQ(r->flows[0].counts.of(Telemetered::tx_nic).count(), 3U);
+}
+
+// Two containers may well have the same prefixes.
+TEST(Telemetry, NamespacesAreNotMixed)
+{
+	Machine m;
+
+	ASSERT_EQ(error_of(m.telemetry.load({})), "");
+	put(m.host, "prefixes", bytes_of(prefix_key("10.1.2.0/24", "swift", here)), bytes_of(prefix_with(10, 40000)));
+	put(m.host, "prefixes", bytes_of(prefix_key("10.1.2.0/24", "swift", elsewhere)), bytes_of(prefix_with(5, 90000)));
+	put(m.host, "prefixes", bytes_of(prefix_key(nullptr, "swift")), bytes_of(prefix_with(3, 7)));
+	for (const std::uint32_t netns : {here, elsewhere}) {
+		telemetry_flow_key key{};
+		telemetry_flow flow{};
+
+		key.net = netns + 1000ULL;
+		flow.last_ns = 1;
+		flow.prefix = prefix_key("10.1.2.0/24", "swift", netns);
+		put(m.host, "flows", bytes_of(key), bytes_of(flow));
+	}
+	const auto t = Telemetry::open(m.host);
+
+	ASSERT_TRUE(t);
+	const auto all = t->read(std::nullopt);
+
+	ASSERT_TRUE(all);
+	ASSERT_EQ(all->prefixes.size(), 3U);
+	EXPECT_EQ(all->prefixes[0].netns, here);
+	EXPECT_EQ(all->prefixes[0].counts.samples(), 10U);
+	EXPECT_EQ(all->prefixes[1].netns, elsewhere);
+	EXPECT_EQ(all->prefixes[1].counts.samples(), 5U);
+	EXPECT_EQ(all->prefixes[2].netns, 0U);
+	EXPECT_EQ(all->flows.size(), 2U);
+	for (const auto &one : {t->read(elsewhere), t->read_prefixes(elsewhere)}) {
+		ASSERT_TRUE(one);
+		ASSERT_EQ(one->prefixes.size(), 2U);
+		EXPECT_EQ(one->prefixes[0].counts.samples(), 5U);
+		EXPECT_EQ(one->prefixes[0].netns, elsewhere);
+		EXPECT_FALSE(one->prefixes[1].prefix) << "what found no place is of all";
+	}
+	ASSERT_EQ(t->read(elsewhere)->flows.size(), 1U);
+	EXPECT_EQ(t->read(elsewhere)->flows[0].netns, elsewhere);
+
+	// The one is not taken for the other's past.
+	put(m.host, "prefixes", bytes_of(prefix_key("10.1.2.0/24", "swift", here)), bytes_of(prefix_with(11, 40000)));
+	const auto d = t->read(std::nullopt)->since(*all);
+
+	ASSERT_EQ(d.prefixes.size(), 1U);
+	EXPECT_EQ(d.prefixes[0].netns, here);
+	EXPECT_EQ(d.prefixes[0].counts.samples(), 1U);
+}
+
+namespace {
+
+// Remembers which maps were read whole.
+class CountingHost final : public FakeBpfHost {
+public:
+	Result<std::vector<std::pair<BpfBytes, BpfBytes>>> entries(const std::string &pin) const override
+	{
+		whole_reads.insert(pin);
+		return FakeBpfHost::entries(pin);
+	}
+
+	mutable std::set<std::string> whole_reads;
+};
+
+} // namespace
+
+// A flow's record is 3.8 kB, and there are thousands of them.
+TEST(Telemetry, ReadingThePrefixesLeavesTheFlowsAlone)
+{
+	CountingHost host;
+	FakeBpfSystem system(host);
+
+	host.files[object] = telemetry_file();
+	ASSERT_EQ(error_of(BpfTelemetry(system, host).load({})), "");
+	put(host, "prefixes", bytes_of(prefix_key("10.1.2.0/24", "swift")), bytes_of(prefix_with(10, 40000)));
+	telemetry_flow flow{};
+
+	flow.last_ns = 1;
+	put(host, "flows", bytes_of(telemetry_flow_key{}), bytes_of(flow));
+	host.whole_reads.clear();
+	const auto t = Telemetry::open(host);
+	const auto r = t->read_prefixes(std::nullopt);
+
+	ASSERT_TRUE(r);
+	ASSERT_EQ(r->prefixes.size(), 1U);
+	EXPECT_EQ(r->prefixes[0].counts.samples(), 10U);
+	EXPECT_TRUE(r->flows.empty());
+	EXPECT_FALSE(host.whole_reads.contains(dir + "/flows"));
+	EXPECT_EQ(t->read(std::nullopt)->flows.size(), 1U);
+	EXPECT_TRUE(host.whole_reads.contains(dir + "/flows"));
 }
 
 TEST(Telemetry, DifferenceOfTwoReadings)
@@ -456,12 +582,12 @@ TEST(Telemetry, DifferenceOfTwoReadings)
 	put(m.host, "prefixes", bytes_of(prefix_key("10.1.0.0/24", "swift")), bytes_of(prefix_with(10, 40000)));
 	put(m.host, "prefixes", bytes_of(prefix_key("10.2.0.0/24", "swift")), bytes_of(prefix_with(10, 40000)));
 	put(m.host, "prefixes", bytes_of(prefix_key("10.3.0.0/24", "swift")), bytes_of(prefix_with(10, 40000)));
-	const auto before = Telemetry::open(m.host)->read();
+	const auto before = Telemetry::open(m.host)->read(std::nullopt);
 
 	put(m.host, "prefixes", bytes_of(prefix_key("10.1.0.0/24", "swift")), bytes_of(prefix_with(17, 40000)));
 	put(m.host, "prefixes", bytes_of(prefix_key("10.3.0.0/24", "swift")), bytes_of(prefix_with(4, 40000)));
 	put(m.host, "prefixes", bytes_of(prefix_key("10.4.0.0/24", "swift")), bytes_of(prefix_with(2, 40000)));
-	const auto d = Telemetry::open(m.host)->read()->since(*before);
+	const auto d = Telemetry::open(m.host)->read(std::nullopt)->since(*before);
 
 	ASSERT_EQ(d.prefixes.size(), 3U); // nothing happened to 10.2
 	EXPECT_EQ(d.prefixes[0].counts.samples(), 7U);
@@ -498,10 +624,17 @@ TelemetryReading reading()
 		p.counts.histograms[5].add(50000);
 	}
 	r.prefixes = {p, {*Prefix::parse("fd00::/64"), "bpf_timely", {}}, {std::nullopt, "swift", {}}};
+	r.prefixes[0].netns = r.prefixes[1].netns = here;
 	r.prefixes[1].counts.decisions[1] = 500;
-	r.flows = {{*Prefix::parse("10.0.0.1") ? Endpoint{Prefix::parse("10.0.0.1")->address, 1} : Endpoint{},
-		    {Prefix::parse("10.1.0.7")->address, 80}, "swift", Prefix::parse("10.1.0.0/24").operator*(), 1, 2, 3,
-		    4, 5, p.counts}};
+	TelemetryFlow f;
+
+	f.local = {*Address::parse("10.0.0.1"), 1};
+	f.remote = {*Address::parse("10.1.0.7"), 80};
+	f.cc = "swift";
+	f.prefix = p.prefix;
+	f.cookie = 3;
+	f.counts = p.counts;
+	r.flows = {f};
 	r.module_attached = true;
 	return r;
 }
@@ -534,7 +667,7 @@ TEST(Delays, RowsByPrefixOrFlowAndDestination)
 TEST(Delays, ATableWithColoursOnlyWhereTheyAreWanted)
 {
 	const auto rows = delays_rows(reading(), query({}));
-	const Table table = delays_table(rows, false);
+	const Table table = delays_table(rows, query({}));
 	const auto lines = render(table, Terminal{}).lines;
 
 	ASSERT_EQ(lines.size(), 4U);
@@ -545,10 +678,65 @@ TEST(Delays, ATableWithColoursOnlyWhereTheyAreWanted)
 	EXPECT_EQ(table.rows[0][3].text, "-");
 }
 
+TEST(Delays, AColumnForTheNamespaceWhereThereIsMoreThanOne)
+{
+	TelemetryReading r = reading();
+	DelaysOptions o;
+
+	o.all_netns = true;
+	r.prefixes[0].netns = here;
+	r.prefixes[1].netns = elsewhere;
+	const auto rows = delays_rows(r, query(o));
+	const auto lines = render(delays_table(rows, query(o)), Terminal{}).lines;
+
+	ASSERT_EQ(lines.size(), 4U);
+	EXPECT_NE(lines[0].find(" netns "), std::string::npos) << lines[0];
+	EXPECT_NE(lines[1].find(std::to_string(elsewhere)), std::string::npos) << lines[1];
+	EXPECT_NE(lines[2].find(std::to_string(here)), std::string::npos) << lines[2];
+	EXPECT_NE(lines[3].find(" all "), std::string::npos) << lines[3];
+	EXPECT_EQ(render(delays_table(rows, query({})), Terminal{}).lines[0].find("netns"), std::string::npos);
+	EXPECT_NE(delays_histograms(rows, query(o), Terminal{})[1].find(std::to_string(elsewhere)), std::string::npos);
+	o.netns = "web";
+	EXPECT_FALSE(DelaysQuery::from(o));
+}
+
+TEST(Delays, TheNicsShareIsBesideTheHosts)
+{
+	TelemetryReading r = reading();
+
+	r.tx_one_in = 8;
+	r.prefixes[0].counts.histograms[static_cast<std::size_t>(Telemetered::tx_nic)].add(5'000'000, 20);
+	const auto rows = delays_rows(r, query({}));
+	const Table table = delays_table(rows, query({}));
+	std::size_t at = 0;
+
+	while (at < table.columns.size() && table.columns[at].title != "nic_us")
+		at++;
+	ASSERT_LT(at, table.columns.size());
+	EXPECT_EQ(table.columns[at - 1].title, "tx_us");
+	EXPECT_EQ(table.rows[0][at].text, "-");
+	EXPECT_NEAR(std::stod(table.rows[1][at].text), 5000, 5000 * 0.125);
+	const auto lines = delays_histograms(rows, query({}), Terminal{});
+
+	EXPECT_TRUE(std::any_of(lines.begin(), lines.end(), [](const std::string &l) {
+		return l.find("nic: driver to its release: mean 5000") != std::string::npos;
+	}));
+	const auto j = nlohmann::json::parse(delays_json(r, query({})));
+
+	EXPECT_EQ(j["prefixes"][0]["tx_nic_ns"]["count"], 20);
+	EXPECT_EQ(j["prefixes"][0]["tx_host_ns"]["count"], 0);
+	// Where the kernel cannot tell it, that is said.
+	EXPECT_FALSE(j["tx_nic_watched"].get<bool>());
+	ASSERT_EQ(delays_notes(r, rows, query({})).size(), 1U);
+	EXPECT_NE(delays_notes(r, rows, query({}))[0].find("nic is not measured"), std::string::npos);
+	r.tx_nic_attached = true;
+	EXPECT_TRUE(delays_notes(r, rows, query({})).empty());
+}
+
 TEST(Delays, PicturesAddUp)
 {
 	const auto rows = delays_rows(reading(), query({}));
-	const auto lines = delays_histograms(rows, Terminal{});
+	const auto lines = delays_histograms(rows, query({}), Terminal{});
 	double percent = 0;
 
 	for (const std::string &line : lines) {
@@ -560,7 +748,7 @@ TEST(Delays, PicturesAddUp)
 	Terminal colourful;
 
 	colourful.is_terminal = colourful.colours = true;
-	const auto painted = delays_histograms(rows, colourful);
+	const auto painted = delays_histograms(rows, query({}), colourful);
 
 	EXPECT_TRUE(std::any_of(painted.begin(), painted.end(),
 				[](const std::string &l) { return l.find('\x1b') != std::string::npos; }));
@@ -587,6 +775,8 @@ TEST(Delays, JsonHasAll)
 	for (const auto &b : p["fabric_ns"]["buckets"])
 		sum += b["count"].get<std::uint64_t>();
 	EXPECT_EQ(sum, 100U);
+	EXPECT_EQ(p["netns"], here);
+	EXPECT_TRUE(j["prefixes"][2]["netns"].is_null());
 	EXPECT_EQ(p["remote_ns"]["count"], 0);
 	EXPECT_FALSE(p["remote_ns"].contains("p50"));
 	EXPECT_EQ(j["flows"][0]["cookie"], 3);
@@ -596,12 +786,12 @@ TEST(Delays, NotesOnFullMaps)
 {
 	TelemetryReading r = reading();
 
-	EXPECT_TRUE(delays_notes(r, delays_rows(r, query({}))).empty());
+	EXPECT_TRUE(delays_notes(r, delays_rows(r, query({})), query({})).empty());
 	r.flows_evicted = 3;
 	r.in_other = 4;
 	r.missed = 1;
 	r.module_attached = false;
-	EXPECT_EQ(delays_notes(r, delays_rows(r, query({}))).size(), 4U);
+	EXPECT_EQ(delays_notes(r, delays_rows(r, query({})), query({})).size(), 4U);
 }
 
 TEST(Delays, CommandLine)
@@ -614,9 +804,13 @@ TEST(Delays, CommandLine)
 
 	ASSERT_TRUE(std::holds_alternative<DelaysOptions>(ok));
 	EXPECT_EQ(std::get<DelaysOptions>(ok).interval, "5");
+	EXPECT_TRUE(std::get<DelaysOptions>(parse({"delays", "--all-netns"})).all_netns);
 	for (const DelaysOptions &wrong :
-	     {DelaysOptions{"host", {}, "", false, false, false}, DelaysOptions{"flow", {"x"}, "", false, false, false},
-	      DelaysOptions{"flow", {}, "0", false, false, false}, DelaysOptions{"flow", {}, "", true, false, true}})
+	     {DelaysOptions{"host", {}, "", false, false, false, "", false},
+	      DelaysOptions{"flow", {"x"}, "", false, false, false, "", false},
+	      DelaysOptions{"flow", {}, "0", false, false, false, "", false},
+	      DelaysOptions{"flow", {}, "", true, false, true, "", false},
+	      DelaysOptions{"flow", {}, "", false, false, false, "web", true}})
 		EXPECT_FALSE(DelaysQuery::from(wrong));
 	const auto load = parse({"bpf", "load", "telemetry", "--tx", "64", "--prefix", "10.0.0.0/8"});
 
@@ -649,10 +843,10 @@ TEST(Flows, OtherLawsShowWhatTcpHas)
 
 	for (const std::string &line : lines)
 		all += line + "\n";
-	EXPECT_NE(lines[0].find(" CC "), std::string::npos) << lines[0];
+	EXPECT_NE(lines[0].find(" cc "), std::string::npos) << lines[0];
 	EXPECT_NE(all.find("bpf_timely"), std::string::npos);
 	EXPECT_NE(all.find("321"), std::string::npos);
 	EXPECT_NE(all.find("1.50M"), std::string::npos);
 	// One alone needs no column.
-	EXPECT_EQ(render(flow_table({timely}), Terminal{}).lines[0].find(" CC "), std::string::npos);
+	EXPECT_EQ(render(flow_table({timely}), Terminal{}).lines[0].find(" cc "), std::string::npos);
 }

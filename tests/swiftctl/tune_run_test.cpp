@@ -2,7 +2,16 @@
 // One tuning around the tuner: what is written where and when, so that whatever happens (a
 // kill, a knob that fails, somebody else) the target ends at a value that somebody wanted.
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/prctl.h>
 
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "fake_bpf_host.h"
 #include "fake_knob.h"
 #include "fake_system.h"
 #include "tune_run.h"
@@ -51,6 +60,15 @@ protected:
 			ASSERT_TRUE(run.step(flows(20'000)));
 		ASSERT_NE(run.now().base_target_ns, run.tuner().kept_ns());
 		ASSERT_EQ(knob.settings, run.now());
+	}
+	// That the next run finds what was rejected, and does not keep it.
+	void next_takes_back(std::uint32_t tried, std::uint32_t kept)
+	{
+		EXPECT_EQ(knob.settings.base_target_ns, tried);
+		ASSERT_NE(tried, kept);
+		knob.fails = knob.gone = false;
+		EXPECT_NE(begin()->mended().find(std::to_string(tried)), std::string::npos);
+		EXPECT_EQ(knob.settings.base_target_ns, kept);
 	}
 
 	FakeSystem system;
@@ -291,6 +309,98 @@ TEST_F(TuneRunTest, AKnobThatFailsUnderWay)
 	EXPECT_EQ(knob.settings.base_target_ns, run->tuner().kept_ns()) << "what was kept is in force";
 }
 
+// And then it cannot be written for as long as this run lives.
+TEST_F(TuneRunTest, WhatCannotBeTakenBackAfterAStepIsTakenBackByTheNextRun)
+{
+	auto run = started();
+
+	until_trying(*run);
+	const std::uint32_t tried = knob.settings.base_target_ns;
+	const std::uint32_t kept = run->tuner().kept_ns();
+	bool failed = false;
+
+	knob.fails = true;
+	for (int i = 0; i < 20 && !failed; i++)
+		failed = !run->step(flows(20'000));
+	ASSERT_TRUE(failed);
+	EXPECT_EQ(run->tuner().kept_ns(), kept);
+	EXPECT_FALSE(run->end("the target could not be set", false));
+	run.reset();
+	next_takes_back(tried, kept);
+}
+
+TEST_F(TuneRunTest, WhatCannotBeTakenBackInTheEndIsTakenBackByTheNextRun)
+{
+	for (const bool restore : {false, true}) {
+		knob.settings = {"static", 100'000, 0, 0};
+		auto run = started();
+
+		until_trying(*run);
+		const std::uint32_t tried = knob.settings.base_target_ns;
+		const std::uint32_t kept = run->tuner().kept_ns();
+
+		knob.fails = true;
+		EXPECT_FALSE(run->end("stopped", restore));
+		run.reset();
+		next_takes_back(tried, kept);
+	}
+}
+
+// A rescue goes from one attempt to the next, with what was kept never in between.
+TEST_F(TuneRunTest, ARescueThatIsStuckIsTakenBackByTheNextRun)
+{
+	auto run = started();
+	bool failed = false;
+
+	for (int i = 0; i < 400 && run->tuner().state() != TuneState::rescuing; i++)
+		ASSERT_TRUE(run->step(flows(20'000, run->tuner().state() == TuneState::holding ? 1e5F : 1e6F)));
+	ASSERT_EQ(run->tuner().state(), TuneState::rescuing);
+	const std::uint32_t tried = knob.settings.base_target_ns;
+	const std::uint32_t kept = run->tuner().kept_ns();
+
+	knob.fails = true;
+	for (int i = 0; i < 20 && !failed; i++)
+		failed = !run->step(flows(20'000, 1e5F));
+	ASSERT_TRUE(failed);
+	run.reset();
+	next_takes_back(tried, kept);
+}
+
+TEST_F(TuneRunTest, AKnobThatCannotBeReadForAWhileIsPutBackByTheNextRun)
+{
+	for (const bool for_a_moment : {false, true}) {
+		auto run = started();
+
+		until_trying(*run);
+		const std::uint32_t tried = knob.settings.base_target_ns;
+		const std::uint32_t kept = run->tuner().kept_ns();
+
+		knob.gone = !for_a_moment;
+		knob.failing_reads = 1;
+		EXPECT_FALSE(run->step(flows(20'000)));
+		EXPECT_FALSE(run->started());
+		run.reset();
+		knob.failing_reads = 0;
+		next_takes_back(tried, kept);
+	}
+}
+
+// As it was written before there was "from".
+TEST_F(TuneRunTest, AStateOfAnEarlierVersionIsUnderstood)
+{
+	auto run = started();
+
+	until_trying(*run);
+	const std::uint32_t tried = knob.settings.base_target_ns;
+	const std::uint32_t kept = run->tuner().kept_ns();
+	nlohmann::json state = nlohmann::json::parse(system.files.at(state_file));
+
+	state.erase("from");
+	system.files[state_file] = state.dump();
+	run.reset();
+	next_takes_back(tried, kept);
+}
+
 TEST_F(TuneRunTest, AStateThatCannotBeSavedChangesNothing)
 {
 	knob.settings = {"base_rtt_plus", 25'000, 0, 30'000};
@@ -317,12 +427,220 @@ TEST_F(TuneRunTest, WhatSomebodyElseHasSetStays)
 	auto run = started();
 
 	until_trying(*run);
+	const std::uint32_t tried = knob.settings.base_target_ns;
+	const unsigned writes = knob.writes;
+
 	knob.settings.base_target_ns = 123'456;
-	run->let_go();
+	const auto refused = run->step(flows(20'000));
+
+	ASSERT_FALSE(refused);
+	for (const std::string &says : {std::string("base_target_ns=123456"),
+					"base_target_ns=" + std::to_string(tried), std::string("somebody else")})
+		EXPECT_NE(refused.error().text().find(says), std::string::npos) << refused.error().text();
 	EXPECT_FALSE(run->started());
+	EXPECT_TRUE(run->end("stopped", true)) << "nothing is left to end";
 	run.reset();
 	EXPECT_TRUE(begin()->mended().empty());
 	EXPECT_EQ(knob.settings.base_target_ns, 123'456U);
+	EXPECT_EQ(knob.writes, writes);
+}
+
+// Each value that tells a target from another is in the sentence.
+TEST_F(TuneRunTest, WhatSomebodyElseHasSetIsNamed)
+{
+	auto run = started();
+
+	knob.settings.rtt_epsilon_ns = 777;
+	const auto refused = run->step(flows(20'000));
+
+	ASSERT_FALSE(refused);
+	EXPECT_NE(refused.error().text().find("rtt_epsilon_ns=777"), std::string::npos) << refused.error().text();
+	EXPECT_NE(refused.error().text().find("rtt_epsilon_ns=0"), std::string::npos) << refused.error().text();
+}
+
+TEST_F(TuneRunTest, WhatSomebodyElseHasSetStaysAtTheBeginningAndAtTheEnd)
+{
+	auto run = begin();
+
+	run->learn(flows(20'000));
+	knob.settings.base_target_ns = 123'456;
+	EXPECT_FALSE(run->start());
+	EXPECT_EQ(knob.settings.base_target_ns, 123'456U);
+	run.reset();
+	for (const bool restore : {false, true}) {
+		run = started();
+		until_trying(*run);
+		knob.settings.base_target_ns = 234'567;
+		const auto last = run->end("stopped", restore);
+
+		ASSERT_FALSE(last);
+		EXPECT_NE(last.error().text().find("base_target_ns=234567"), std::string::npos) << last.error().text();
+		EXPECT_EQ(knob.settings.base_target_ns, 234'567U);
+	}
+}
+
+// After a reboot the cookies of network namespaces begin anew, and nothing is in force of before.
+TEST_F(TuneRunTest, AStateOfBeforeTheRebootIsNoState)
+{
+	system.files["/proc/sys/kernel/random/boot_id"] = "one\n";
+	auto run = started();
+
+	until_trying(*run);
+	const TargetSettings tried = knob.settings;
+
+	run.reset();
+	system.files["/proc/sys/kernel/random/boot_id"] = "two\n";
+	EXPECT_FALSE(TuneRun::undo(system, knob));
+	EXPECT_TRUE(begin()->mended().empty());
+	EXPECT_EQ(knob.settings, tried);
+	system.files["/proc/sys/kernel/random/boot_id"] = "one\n";
+	EXPECT_FALSE(begin()->mended().empty());
+}
+
+// The telemetry sees all network namespaces of a host.
+TEST(PathLearner, FlowsOfOtherNamespacesTeachNothing)
+{
+	TelemetryReading reading;
+	TelemetryFlow flow;
+
+	flow.cc = "swift";
+	flow.remote.address = *Address::parse("10.0.0.1");
+	flow.netns = 7;
+	flow.hops = 3;
+	flow.counts.histograms[static_cast<std::size_t>(Telemetered::fabric)].add(30'000);
+	reading.flows.push_back(flow);
+	PathLearner learner;
+
+	learner.add(reading, "swift", std::nullopt, 8);
+	EXPECT_TRUE(learner.samples().empty());
+	learner.add(reading, "swift", std::nullopt, 7);
+	ASSERT_EQ(learner.samples().size(), 1U);
+	EXPECT_EQ(learner.samples()[0].hops, 3U);
+}
+
+/* --- What keeps knobs apart, and who is in the way ---------------------------------------- */
+
+TEST(TargetKnob, ANetworkNamespaceIsKnownByItsCookie)
+{
+	const std::string here = this_netns();
+	std::string there;
+	bool entered = false;
+
+	EXPECT_NE(here, "0");
+	EXPECT_EQ(here, this_netns());
+	EXPECT_NE(this_netns_inode(), 0U);
+	std::thread([&] {
+		entered = unshare(CLONE_NEWNET) == 0;
+		there = this_netns();
+	}).join();
+	if (!entered)
+		GTEST_SKIP() << "cannot make a network namespace";
+	EXPECT_NE(here, there);
+	FakeSystem system;
+
+	EXPECT_NE(sysctl_knob(system, here)->key(), sysctl_knob(system, there)->key());
+}
+
+// Another swiftctl is at work for a while.
+class BusySystem final : public FakeBpfSystem {
+public:
+	using FakeBpfSystem::FakeBpfSystem;
+
+	Result<std::shared_ptr<void>> lock(const std::string &path) override
+	{
+		asked++;
+		if (busy_for == 0)
+			return FakeBpfSystem::lock(path);
+		busy_for--;
+		return Error{"another swiftctl (pid 12) is changing this host", {}, {}, EWOULDBLOCK};
+	}
+
+	unsigned busy_for = 0; // attempts
+	unsigned asked = 0;
+};
+
+TEST(TargetKnob, AVariantThatIsBeingChangedIsTriedAgain)
+{
+	FakeBpfHost host;
+	BusySystem system(host);
+	BpfVariants variants(system, host);
+	BpfLoadRequest load;
+
+	load.name = "bpf_swift";
+	ASSERT_FALSE(variants.load(load).error);
+	const auto patient = bpf_knob(variants, "bpf_swift", "", 60);
+	auto wanted = patient->read();
+
+	ASSERT_TRUE(wanted) << wanted.error().text();
+	wanted->base_target_ns += 1000;
+	system.busy_for = 3;
+	EXPECT_TRUE(patient->write(*wanted));
+	EXPECT_EQ(*patient->read(), *wanted);
+
+	// Not for ever; and then it says who it is.
+	const auto hasty = bpf_knob(variants, "bpf_swift", "", 0);
+
+	system.busy_for = 1000;
+	system.asked = 0;
+	const auto refused = hasty->write(*wanted);
+
+	ASSERT_FALSE(refused);
+	EXPECT_NE(refused.error().text().find("swiftctl (pid 12)"), std::string::npos);
+	EXPECT_EQ(system.asked, 1U);
+}
+
+TEST(RealSystem, WhoHoldsALockIsTold)
+{
+	const std::string text = "1: POSIX  ADVISORY  WRITE 11 00:1a:77 0 EOF\n"
+				 "2: FLOCK  ADVISORY  WRITE 12 00:1a:77 0 EOF\n"
+				 "2: -> FLOCK  ADVISORY  WRITE 13 00:1a:78 0 EOF\n3: bad\n";
+
+	EXPECT_EQ(flock_holder(text, 0, 0x1a, 77), 12U);
+	EXPECT_FALSE(flock_holder(text, 0, 0x1b, 77));
+	EXPECT_FALSE(flock_holder(text, 0, 0x1a, 78));
+
+	char dir[] = "/tmp/swift-lock-XXXXXX";
+
+	ASSERT_TRUE(mkdtemp(dir));
+	const auto system = real_system(dir);
+	const auto held = system->lock("/run/lock");
+	const auto second = system->lock("/run/lock");
+
+	ASSERT_TRUE(held);
+	ASSERT_FALSE(second);
+	EXPECT_EQ(second.error().code, EWOULDBLOCK);
+	EXPECT_NE(second.error().text().find("/run/lock"), std::string::npos) << second.error().text();
+	EXPECT_NE(second.error().text().find("another "), std::string::npos) << second.error().text();
+	std::filesystem::remove_all(dir);
+}
+
+// It tunes for as long as it runs: "try again when it is done" would be never.
+TEST(RealSystem, ASwiftdThatTunesHasToBeToldToStop)
+{
+	char name[16] = {}, dir[] = "/tmp/swift-lock-XXXXXX";
+
+	ASSERT_TRUE(mkdtemp(dir));
+	ASSERT_EQ(prctl(PR_GET_NAME, name), 0);
+	const auto system = real_system(dir);
+	FakeKnob knob;
+	const auto run = TuneRun::begin(*system, knob, small_steps(), std::nullopt, true);
+
+	ASSERT_TRUE(run) << run.error().text();
+	const auto by_other = TuneRun::undo(*system, knob);
+
+	prctl(PR_SET_NAME, "swiftd");
+	const auto by_swiftd = TuneRun::undo(*system, knob);
+
+	prctl(PR_SET_NAME, name);
+	std::filesystem::remove_all(dir);
+	ASSERT_FALSE(by_other);
+	ASSERT_FALSE(by_swiftd);
+	EXPECT_NE(by_other.error().text().find("; try again when it is done"), std::string::npos);
+	if (by_swiftd.error().text().find("another swiftd (pid ") == std::string::npos)
+		GTEST_SKIP() << "this file system's locks name no process: " << by_swiftd.error().text();
+	EXPECT_NE(by_swiftd.error().text().find("; switch [tune] off in its configuration, or stop it"), std::string::npos)
+		<< by_swiftd.error().text();
+	EXPECT_EQ(by_swiftd.error().text().find("try again"), std::string::npos) << by_swiftd.error().text();
 }
 
 } // namespace

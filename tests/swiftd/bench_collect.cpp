@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: MIT
 // What one interval of swiftd's collection costs on a host with very many flows: CPU time in
 // user space and in the kernel, and memory. The flows are real TCP sockets over loopback in a
-// network namespace of their own, held by a child process. Needs root.
+// network namespace of their own, held by a child process, which needs root; or those of a
+// recorded dump, which leaves the kernel's own work out.
 //
 //	bench_collect [--flows 100000] [--intervals 10] [--churn 0] [--max-ms M --max-mb M]
+//		[--record FILE]
+//	bench_collect --replay FILE [--intervals 10] [--max-ms M --max-mb M]
 //
-// --churn: connections made anew before each interval. Over a limit: exit status 1.
+// --churn: connections made anew before each interval. --record: the dump that --replay takes,
+// written by `ss -tin --diag=FILE`. Over a limit: exit status 1.
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <linux/netlink.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <sched.h>
@@ -244,7 +249,70 @@ double median(std::vector<double> v)
 	return v.empty() ? 0 : v[v.size() / 2];
 }
 
+void record(const std::string &file)
+{
+	const Fd made(open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+	int status = 0;
+
+	if (!made) // ss would list to its standard output
+		die(file);
+	const pid_t child = fork();
+
+	if (child == 0) {
+		execlp("ss", "ss", "-Htin", "--diag", file.c_str(), nullptr);
+		_exit(127);
+	}
+	if (child < 0 || waitpid(child, &status, 0) != child)
+		die("ss -tin --diag " + file);
+	if (status != 0) {
+		std::fprintf(stderr, "bench_collect: ss -tin --diag %s: wait status %d\n", file.c_str(),
+			     status);
+		std::exit(1);
+	}
+}
+
+// Shows @visit the sockets of a recorded dump, a receive buffer's worth at a time.
+bool replay(const std::string &file, const swift::FlowVisitor &visit)
+{
+	const Fd f(open(file.c_str(), O_RDONLY | O_CLOEXEC));
+	std::vector<std::byte> buffer(32768);
+	std::size_t kept = 0;
+	bool any = false;
+
+	if (!f)
+		die(file);
+	for (;;) {
+		const ssize_t n = read(f.get(), buffer.data() + kept, buffer.size() - kept);
+		std::size_t whole = 0;
+		nlmsghdr h{};
+
+		if (n < 0)
+			return false;
+		if (n == 0)
+			return any && kept == 0;
+		kept += static_cast<std::size_t>(n);
+		while (kept - whole >= sizeof(h)) {
+			std::memcpy(&h, buffer.data() + whole, sizeof(h));
+			if (h.nlmsg_len < sizeof(h) || h.nlmsg_len > buffer.size())
+				return false;
+			if (NLMSG_ALIGN(h.nlmsg_len) > kept - whole)
+				break;
+			// One by one: there is a dump of each family, with an end of its own.
+			const auto status = swift::visit_diag({buffer.data() + whole, h.nlmsg_len}, visit);
+
+			if (status.error || status.malformed || status.bad_records)
+				return false;
+			any = true;
+			whole += NLMSG_ALIGN(h.nlmsg_len);
+		}
+		kept -= whole;
+		std::memmove(buffer.data(), buffer.data() + whole, kept);
+	}
+}
+
 struct Arguments {
+	std::string record;
+	std::string replay;
 	std::size_t flows = 100000;
 	std::size_t intervals = 10;
 	std::size_t churn = 0;
@@ -259,6 +327,11 @@ Arguments arguments(std::span<char *> argv)
 	for (std::size_t i = 1; i + 1 < argv.size(); i += 2) {
 		const std::string_view name = argv[i];
 		const std::string_view value = argv[i + 1];
+
+		if (name == "--record" || name == "--replay") {
+			(name == "--record" ? a.record : a.replay) = value;
+			continue;
+		}
 		std::size_t *to = name == "--flows"     ? &a.flows :
 				  name == "--intervals" ? &a.intervals :
 				  name == "--churn"     ? &a.churn :
@@ -282,14 +355,20 @@ int main(int argc, char **argv)
 	const Arguments args = arguments({argv, static_cast<std::size_t>(argc)});
 	const auto begun_all = std::chrono::steady_clock::now();
 
-	own_namespace();
-	std::vector<Holder> holders = hold(args.flows / 2, args.churn);
+	std::vector<Holder> holders;
 
-	for (Holder &h : holders)
-		h.wait();
-	std::printf("made in %.1f s by %zu processes\n",
-		    std::chrono::duration<double>(std::chrono::steady_clock::now() - begun_all).count(),
-		    holders.size());
+	if (args.replay.empty()) {
+		own_namespace();
+		holders = hold(args.flows / 2, args.churn);
+		for (Holder &h : holders)
+			h.wait();
+		std::printf("made in %.1f s by %zu processes\n",
+			    std::chrono::duration<double>(std::chrono::steady_clock::now() - begun_all)
+				    .count(),
+			    holders.size());
+		if (!args.record.empty())
+			record(args.record);
+	}
 
 	auto client = swift::DiagClient::open();
 	auto ifaces = swift::IfaceMap::open();
@@ -312,9 +391,15 @@ int main(int argc, char **argv)
 
 		held = set;
 		table.begin(begun.time_since_epoch().count(), *ifaces);
-		if (auto done = client->visit(swift::states_connected,
-					      [&](const swift::Flow &f) { table.add(f); });
-		    !done) {
+		const auto add = [&](const swift::Flow &f) { table.add(f); };
+
+		if (!args.replay.empty()) {
+			if (!replay(args.replay, add)) {
+				std::fprintf(stderr, "bench_collect: --replay %s: not a dump of ss --diag\n",
+					     args.replay.c_str());
+				return 1;
+			}
+		} else if (auto done = client->visit(swift::states_connected, add); !done) {
 			std::fprintf(stderr, "bench_collect: %s\n", done.error().text().c_str());
 			return 1;
 		}
@@ -351,7 +436,7 @@ int main(int argc, char **argv)
 		    "(summary %.1f), wall %.1f ms\n",
 		    user.size(), median(user), median(kernel), cpu, median(summing), median(wall));
 	std::printf("resident %.1f MB\n", mb);
-	if (set->rows.size() != args.flows / 2 * 2) {
+	if (args.replay.empty() && set->rows.size() != args.flows / 2 * 2) {
 		std::fprintf(stderr, "bench_collect: not all flows were seen\n");
 		return 1;
 	}

@@ -4,13 +4,17 @@
 Usage: e2e.py SWIFTD [SWIFTD_TSAN]     Prints TAP. What its threads share is tested again with
 the second, a build with ThreadSanitizer. Needs root (or user namespaces); waits on state alone.
 """
+import contextlib
 import ctypes
+import errno
 import json
 import os
 import re
 import resource
 import signal
 import socket
+import ssl
+import struct
 import subprocess
 import sys
 import tempfile
@@ -38,17 +42,58 @@ def until(what, ask):
         time.sleep(0.05)
 
 
+def without_sock_diag():
+    """For a child: a kernel that does not list its sockets, as far as it can tell (seccomp)."""
+    AF_NETLINK, NETLINK_SOCK_DIAG = 16, 4
+    LD, JEQ, RET, ALLOW, REFUSE = 0x20, 0x15, 0x06, 0x7FFF0000, 0x00050000 | errno.EPERM
+    number = {"x86_64": 41}.get(os.uname().machine, 198)  # of socket(2)
+    code = [(LD, 0, 0, 0), (JEQ, 0, 5, number), (LD, 0, 0, 16), (JEQ, 0, 3, AF_NETLINK),
+            (LD, 0, 0, 32), (JEQ, 0, 1, NETLINK_SOCK_DIAG), (RET, 0, 0, REFUSE), (RET, 0, 0, ALLOW)]
+    program = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *c) for c in code))
+    header = struct.pack("@HP", len(code), ctypes.addressof(program))
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, header, 0, 0):
+        raise OSError(ctypes.get_errno(), "prctl")
+
+
+@contextlib.contextmanager
+def told_to_systemd():
+    """What the services that are started meanwhile tell systemd: a function for the next message."""
+    with tempfile.TemporaryDirectory() as d, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
+        notify.bind(d + "/notify")
+        notify.settimeout(PATIENCE_S)
+        os.environ["NOTIFY_SOCKET"] = d + "/notify"
+        try:
+            yield lambda: notify.recv(4096).decode()
+        finally:
+            del os.environ["NOTIFY_SOCKET"]
+
+
+def make_certificate(path, name):
+    """@path.cert of its own authority, for 127.0.0.1, and @path.key."""
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+                    "-subj", f"/CN={name}", "-addext", "subjectAltName=IP:127.0.0.1", "-days", "2",
+                    "-keyout", path + ".key", "-out", path + ".cert"], check=True, capture_output=True)
+
+
+def write(path, text):
+    with open(path, "w") as f:
+        f.write(text)
+
+
 class Service:
     """A running swiftd."""
 
-    def __init__(self, program, *options, config=None):
+    def __init__(self, program, *options, config=None, healthy=True, tls=None, preexec=None):
+        self.tls = tls
         self.log = tempfile.TemporaryFile("w+")
         command = [program, "--http.listen=127.0.0.1:0", "--collect.interval_s=0.2", "--collect.ccs=*"]
         if config:
             command = [program, "--config", config]
-        self.process = subprocess.Popen([*command, *options], stderr=self.log)
+        self.process = subprocess.Popen([*command, *options], stderr=self.log, preexec_fn=preexec)
         self.port = int(until("its address", lambda: re.search(r"serving https?://127\.0\.0\.1:(\d+)", self.said()))[1])
-        until("health", lambda: self.get("/healthz")[0] == 200)
+        if healthy:
+            self.until_healthy()
 
     def said(self):
         assert self.process.poll() is None or self.process.returncode == -signal.SIGKILL, self.text()
@@ -58,7 +103,8 @@ class Service:
         return os.pread(self.log.fileno(), 1 << 20, 0).decode()
 
     def connect(self, source="127.0.0.1", timeout=PATIENCE_S):
-        return socket.create_connection(("127.0.0.1", self.port), timeout=timeout, source_address=(source, 0))
+        s = socket.create_connection(("127.0.0.1", self.port), timeout=timeout, source_address=(source, 0))
+        return self.tls.wrap_socket(s, server_hostname="127.0.0.1") if self.tls else s
 
     def get(self, target, source="127.0.0.1", headers="", method="GET", host="localhost"):
         with self.connect(source) as s:
@@ -68,6 +114,10 @@ class Service:
                 data += part
         head, _, body = data.partition(b"\r\n\r\n")
         return int(head.split()[1]), body.decode(), head.decode()
+
+    def until_healthy(self):
+        """On a loaded machine a look may be late, which is not what is asked here."""
+        until("health", lambda: self.get("/healthz")[0] == 200)
 
     def json(self, target):
         status, body, _ = self.get(target)
@@ -166,6 +216,7 @@ def test_answers_are_as_the_schema_says(program):
         check("summary", service.json("/api/v1/summary?history=1"))
         check("flow", service.json("/api/v1/flows/" + got["flows"][0]["id"]))
         check("config", service.json("/api/v1/config"))
+        check("state", {"version": 1, "time_s": 1.5, "collecting": False, "error": "why"})
         check("error", json.loads(service.get("/api/v1/flows?limit=0")[1]))
         try:
             check("flows", {**got, "total": "many"})
@@ -186,11 +237,15 @@ def test_http_manners(program):
     with Service(program) as service:
         assert service.get("/api/v1/summary", method="POST")[0] == 405
         assert service.get("/api/v1/summary", method="DELETE")[0] == 405
-        status, body, head = service.get("/healthz", method="HEAD")
-        assert (status, body) == (200, ""), (status, body)
+        # 503 while a look is late.
+        body, head = until("health by HEAD", lambda: (got := service.get("/healthz", method="HEAD"))[0] == 200 and got[1:])
+        assert body == "", body
         assert "Content-Security-Policy: default-src 'self'" in head, head
-        assert service.get("/healthz", host="evil.example")[0] == 421
-        assert service.get("/healthz", host="127.0.0.1:9")[0] == 200
+        for path in ("/", "/api/v1/summary", "/api/v1/stream", "/metrics", "/metrics?/healthz", "/healthz/../metrics"):
+            assert service.get(path, host="evil.example")[0] == 421, path
+        assert service.get("/metrics", host="127.0.0.1:9")[0] == 200
+        # Probes have a name of their own for it, and it tells no more than how swiftd does.
+        until("health under another name", lambda: service.get("/healthz", host="swiftd.monitoring.svc")[:2] == (200, "ok\n"))
         assert "/api/v1/flows" in service.get("/")[1] or "<script" in service.get("/")[1]
 
 
@@ -207,7 +262,7 @@ def test_a_token_opens_the_door(program):
             assert service.get("/metrics?a=b")[0] == 401
             # The pages ask for it themselves.
             assert service.get("/")[0] == 200
-            assert service.get("/healthz")[0] == 200
+            service.until_healthy()
             assert token.name not in service.get("/api/v1/config", headers="Authorization: Bearer 0123456789abcdef0123\r\n")[1]
 
 
@@ -220,9 +275,9 @@ def events(stream):
             yield name, json.loads(line[6:])
 
 
-def open_stream(service, target="/api/v1/stream"):
+def open_stream(service, target="/api/v1/stream", headers=""):
     s = service.connect()
-    s.sendall(f"GET {target} HTTP/1.0\r\nHost: localhost\r\n\r\n".encode())
+    s.sendall(f"GET {target} HTTP/1.0\r\nHost: localhost\r\n{headers}\r\n".encode())
     return s, s.makefile("r")
 
 
@@ -238,6 +293,201 @@ def test_events_stream(program):
         times = [e[1]["time_s"] for e in got if e[0] == "summary"]
         assert times == sorted(set(times)), times
         s.close()
+
+
+def test_a_kernel_that_lists_no_sockets(program):
+    with told_to_systemd() as next_told, Service(program, healthy=False, preexec=without_sock_diag) as service:
+        told = ""
+        # The loop runs, and says so; that it cannot collect is a state.
+        while told.count("WATCHDOG=1") < 3 or "READY=1" not in told:
+            told += next_told() + "\n"
+        assert "STATUS=cannot look at the flows: cannot open a sock_diag socket" in told, told
+        status, body, _ = service.get("/healthz")
+        assert status == 503 and "sock_diag" in body, body
+        assert "sock_diag" in service.get("/api/v1/summary")[1]
+        s, f = open_stream(service)
+        name, data = next(events(f))
+        assert name == "state" and "sock_diag" in data["error"], (name, data)
+        s.close()
+
+
+def test_streams_end_with_the_service(program):
+    for _ in range(10):
+        with Service(program) as service:
+            streams = [open_stream(service)[0] for _ in range(20)]
+            for s in streams[::2]:
+                s.recv(1)
+            service.stop()  # exit status 0: no abort
+            for s in streams:
+                s.close()
+
+
+def test_a_reload_takes_up_renewed_files(program):
+    with tempfile.TemporaryDirectory() as d:
+        def serial():
+            with service.connect() as s:
+                return s.getpeercert(binary_form=True)
+
+        def allowed(token):
+            return service.get("/api/v1/config", headers=f"Authorization: Bearer {token}\r\n")[0] == 200
+
+        def reload(says):
+            at = len(service.text())
+            service.process.send_signal(signal.SIGHUP)
+            until(says, lambda: says in service.said()[at:])
+
+        tls = ssl.create_default_context()
+        tls.check_hostname = False
+        tls.verify_mode = ssl.CERT_NONE
+        make_certificate(d + "/my", "one")
+        write(d + "/token", "0123456789abcdef")
+        with Service(program, f"--http.tls_certificate={d}/my.cert", f"--http.tls_key={d}/my.key", f"--http.token_file={d}/token",
+                     tls=tls) as service:
+            first = serial()
+            assert allowed("0123456789abcdef")
+            reload("nothing has changed")
+            assert serial() == first
+            make_certificate(d + "/my", "two")
+            write(d + "/token", "fedcba9876543210")
+            reload("have a new content")
+            second = serial()
+            assert second != first and allowed("fedcba9876543210") and not allowed("0123456789abcdef")
+            # All or nothing: what is wrong, with another token that is good, and that with good files.
+            make_certificate(d + "/other", "three")
+            write(d + "/token", "ffffffffffffffff")
+            with open(d + "/my.key") as f, open(d + "/other.cert") as g:
+                key, other = f.read(), g.read()
+            for name, text, says in (("my.cert", "no certificate\n", f"http.tls_certificate, {d}/my.cert,"),
+                                     ("my.cert", None, "http.tls_certificate: cannot "),
+                                     ("my.cert", other, f"http.tls_key, {d}/my.key,"),
+                                     ("my.key", key[:-60], f"http.tls_key, {d}/my.key,"),
+                                     ("token", "too short", "http.token_file: ")):
+                with open(f"{d}/{name}") as f:
+                    before = f.read()
+                if text is None:
+                    os.unlink(f"{d}/{name}")
+                else:
+                    write(f"{d}/{name}", text)
+                reload("everything stays as it was")
+                last = [l for l in service.text().splitlines() if "everything stays as it was" in l][-1]
+                assert "reload: " in last and says in last, last
+                assert serial() == second and allowed("fedcba9876543210") and not allowed("ffffffffffffffff"), says
+                write(f"{d}/{name}", before)
+            service.until_healthy()
+            reload("have a new content")
+            assert serial() == second and allowed("ffffffffffffffff") and not allowed("fedcba9876543210")
+
+
+def test_https_with_a_token(program):
+    token = "0123456789abcdef"
+    with tempfile.TemporaryDirectory() as d:
+        make_certificate(d + "/my", "swiftd")
+        write(d + "/token", token + "\n")
+        files = [f"--http.tls_certificate={d}/my.cert", f"--http.tls_key={d}/my.key", f"--http.token_file={d}/token"]
+        # A client that trusts this certificate alone, and wants it to be the address's.
+        trusting = ssl.create_default_context(cafile=d + "/my.cert")
+        with Service(program, *files, tls=trusting) as service:
+            assert f"serving https://127.0.0.1:{service.port}" in service.text()
+
+            def status(target, given=None, method="GET"):
+                headers = "" if given is None else f"Authorization: {given}\r\n"
+                return service.get(target, headers=headers, method=method)
+
+            wanting = ["/metrics", "/api/v1/summary", "/api/v1/flows", "/api/v1/config", "/api/v1/stream"]
+            for target in wanting:
+                for given in (None, "Bearer ", f"Bearer {token}0", f"Bearer {token[:-1]}", f"Bearer {token.upper()}",
+                              f"Basic {token}", token):
+                    code, body, _ = status(target, given)
+                    assert code == 401 and "a token is needed: Authorization: Bearer TOKEN" in body, (target, given, code, body)
+                if target != "/api/v1/stream":
+                    code, body, _ = status(target, f"Bearer {token}")
+                    assert code == 200 and body, (target, code, body)
+                    assert status(target, f"Bearer {token}", "HEAD")[0] == 200
+            assert status("/")[0] == 200  # as /healthz, asked for already: it tells nothing of the host
+            s, f = open_stream(service, headers=f"Authorization: Bearer {token}\r\n")
+            name, data = next(events(f))
+            assert name == "summary" and data["version"] == 1
+            s.close()
+
+            # Without TLS nothing is answered, and it takes nothing from the others.
+            with socket.create_connection(("127.0.0.1", service.port), timeout=PATIENCE_S) as s:
+                s.sendall(f"GET /healthz HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n".encode())
+                answer = b""
+                with contextlib.suppress(ConnectionError):
+                    while part := s.recv(65536):
+                        answer += part
+            assert b"HTTP/" not in answer and b"ok" not in answer, answer
+            service.until_healthy()
+
+
+def test_https_with_wrong_files_does_not_start(program):
+    with tempfile.TemporaryDirectory() as d:
+        make_certificate(d + "/my", "swiftd")
+        make_certificate(d + "/other", "other")
+        write(d + "/text", "no certificate, nor a key\n")
+        write(d + "/token", "0123456789abcde\n")
+        cert, key = f"--http.tls_certificate={d}/", f"--http.tls_key={d}/"
+        pair = "are http.tls_certificate, {}, and http.tls_key, {}, a certificate in PEM and its key?"
+        for options, status, says in (
+                ([cert + "my.cert"], 2, "http.tls_certificate and http.tls_key: allowed are both or neither"),
+                ([key + "my.key"], 2, "http.tls_certificate and http.tls_key: allowed are both or neither"),
+                ([cert + "none", key + "my.key"], 1, f"http.tls_certificate: cannot open {d}/none"),
+                ([cert + "my.cert", key + "none"], 1, f"http.tls_key: cannot open {d}/none"),
+                ([cert + "text", key + "my.key"], 1, pair.format(d + "/text", d + "/my.key")),
+                ([cert + "my.cert", key + "text"], 1, pair.format(d + "/my.cert", d + "/text")),
+                ([cert + "my.cert", key + "other.key"], 1, pair.format(d + "/my.cert", d + "/other.key")),
+                ([cert + "my.cert", key + "my.key", f"--http.token_file={d}/token"], 1,
+                 f"http.token_file: {d}/token holds a token of 15 bytes: allowed are 16 to 4096"),
+                ([f"--http.token_file={d}/none"], 1, f"http.token_file: cannot open {d}/none")):
+            done = subprocess.run([program, "--http.listen=127.0.0.1:0", *options], capture_output=True, text=True,
+                                  timeout=PATIENCE_S)
+            errors = [l for l in done.stderr.splitlines() if says in l]
+            assert done.returncode == status and len(errors) == 1 and not done.stdout, (options, done)
+            assert "serving http" not in done.stderr, done
+
+
+def test_a_configuration_that_comes_later(program):
+    # In a mount namespace of its own, where /etc is nobody else's.
+    code = """
+import ctypes, os, sys
+libc = ctypes.CDLL(None)
+assert libc.unshare(0x00020000) == 0
+assert libc.mount(b"none", b"/", None, 0x44000, None) == 0
+assert libc.mount(b"none", b"/etc", b"tmpfs", 0, None) == 0
+pid = os.fork()
+if pid == 0:
+    os.execv(sys.argv[1], sys.argv[1:])
+print(pid, flush=True)
+for line in sys.stdin:
+    with open("/etc/swiftd.toml", "w") as f:
+        f.write('[collect]\\ninterval_s = 0.3\\n')
+    os.kill(pid, 1)
+os.kill(pid, 15)
+os.waitpid(pid, 0)
+"""
+    with tempfile.TemporaryFile("w+") as log:
+        holder = subprocess.Popen([sys.executable, "-c", code, program, "--http.listen=127.0.0.1:0"], stdin=subprocess.PIPE,
+                                  stdout=subprocess.PIPE, stderr=log, text=True)
+        try:
+            assert holder.stdout.readline(), os.pread(log.fileno(), 9999, 0)
+            text = lambda: os.pread(log.fileno(), 1 << 20, 0).decode()
+            until("it", lambda: "ready: " in text())
+            holder.stdin.write("now\n")
+            holder.stdin.flush()
+            until("the change", lambda: "reload: collect.interval_s: 1.0 -> 0.3" in text())
+        finally:
+            holder.stdin.close()
+            holder.wait(PATIENCE_S)
+
+
+def test_ipv6_flows_are_there_too(program):
+    with Service(program) as service:
+        server = socket.create_server(("::1", 0), family=socket.AF_INET6)
+        client = socket.create_connection(server.getsockname()[:2])
+        q = f"/api/v1/flows?q=[::1]:{server.getsockname()[1]}"
+        until("both ends, once each", lambda: service.json(q)["matched"] == 2)
+        client.close()
+        server.close()
 
 
 def test_attackers_stop_nobody(program):
@@ -263,7 +513,7 @@ def test_attackers_stop_nobody(program):
                 except OSError:
                     pass
             begun = time.monotonic()
-            assert service.get("/healthz", source="127.0.0.7")[0] == 200
+            assert service.get("/healthz", source="127.0.0.7")[0] in (200, 503)  # which is late, on a loaded machine
             assert time.monotonic() - begun < 10
             rounds += 1
             assert rounds < 10000
@@ -326,33 +576,25 @@ def test_an_interface_goes(program):
         until("flows on veth0", lambda: {f["iface"] for f in service.json(q)["flows"]} == {"veth0"})
         ip("link", "del", "veth0")
         until("flows on no interface", lambda: {f["iface"] for f in service.json(q)["flows"]} == {"unknown"})
-        assert service.get("/healthz")[0] == 200
+        service.until_healthy()
         client.close()
         server.close()
 
 
 def test_systemd_is_told(program):
-    with tempfile.TemporaryDirectory() as d:
-        notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        notify.bind(d + "/notify")
-        notify.settimeout(PATIENCE_S)
-        os.environ["NOTIFY_SOCKET"] = d + "/notify"
-        try:
-            with Service(program) as service:
-                def next_with(what):
-                    while what not in (text := notify.recv(4096).decode()):
-                        pass
-                    return text
-                next_with("READY=1")
-                next_with("WATCHDOG=1")
-                service.process.send_signal(signal.SIGHUP)
-                assert "MONOTONIC_USEC=" in next_with("RELOADING=1")
-                next_with("READY=1")
-                service.process.terminate()
-                next_with("STOPPING=1")
-                assert service.process.wait(PATIENCE_S) == 0
-        finally:
-            del os.environ["NOTIFY_SOCKET"]
+    with told_to_systemd() as next_told, Service(program) as service:
+        def next_with(what):
+            while what not in (text := next_told()):
+                pass
+            return text
+        next_with("READY=1")
+        next_with("WATCHDOG=1")
+        service.process.send_signal(signal.SIGHUP)
+        assert "MONOTONIC_USEC=" in next_with("RELOADING=1")
+        next_with("READY=1")
+        service.process.terminate()
+        next_with("STOPPING=1")
+        assert service.process.wait(PATIENCE_S) == 0
 
 
 def test_once_prints_a_summary(program):
@@ -375,11 +617,39 @@ def test_documentation_has_the_options(program):
 
 def test_many_flows_stay_cheap(program):
     bench = os.path.join(os.path.dirname(program), "tests-swiftd/bench_collect")
-    # A loose bound, for a loaded machine: 10 us of CPU time per flow.
-    done = subprocess.run([bench, "--flows", "10000", "--intervals", "3", "--max-ms", "100", "--max-mb", "60"],
-                          capture_output=True, text=True)
-    print("".join(f"# {l}\n" for l in done.stdout.splitlines()), end="")
-    assert done.returncode == 0, done.stderr
+    with tempfile.NamedTemporaryFile() as dump:
+        # A loose bound, for a loaded machine: 10 us of CPU time per flow.
+        for source in (["--flows", "10000", "--record", dump.name], ["--replay", dump.name]):
+            done = subprocess.run([bench, *source, "--intervals", "3", "--max-ms", "100", "--max-mb", "60"],
+                                  capture_output=True, text=True)
+            print("".join(f"# {l}\n" for l in done.stdout.splitlines()), end="")
+            assert done.returncode == 0, done.stderr
+            assert "flows 10000, " in done.stdout, done.stdout
+
+
+def families_of_dump(dump):
+    """The address family of each socket in a file of ss --diag."""
+    families, at = [], 0
+    while at < len(dump):
+        length, kind = struct.unpack_from("IH", dump, at)
+        if kind == 20:  # SOCK_DIAG_BY_FAMILY; inet_diag_msg begins with the family
+            families.append(dump[at + 16])
+        at += length + 3 & ~3
+    return families
+
+
+def test_a_recorded_dump_has_both_families(program):
+    bench = os.path.join(os.path.dirname(program), "tests-swiftd/bench_collect")
+    with contextlib.ExitStack() as stack, tempfile.NamedTemporaryFile() as file:
+        for family, address in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):
+            listener = stack.enter_context(socket.create_server((address, 0), family=family))
+            stack.enter_context(socket.create_connection(listener.getsockname()[:2]))
+            stack.enter_context(listener.accept()[0])
+        subprocess.run(["ss", "-tin", "--diag", file.name], check=True)
+        families = families_of_dump(file.read())
+        done = subprocess.run([bench, "--replay", file.name, "--intervals", "1"], capture_output=True, text=True, check=True)
+        assert families.count(socket.AF_INET) >= 2 and families.count(socket.AF_INET6) >= 2, families
+        assert f"flows {len(families)}, " in done.stdout, done.stdout
 
 
 def main():
@@ -387,7 +657,8 @@ def main():
     tests = [(n, t, program) for n, t in globals().items() if n.startswith("test_")]
     if len(sys.argv) > 2:
         tests += [(t.__name__ + "_tsan", t, sys.argv[2]) for t in
-                  (test_events_stream, test_attackers_stop_nobody, test_reload_is_all_or_nothing, test_flows_come_with_rates_and_go)]
+                  (test_events_stream, test_streams_end_with_the_service, test_a_reload_takes_up_renewed_files,
+                   test_attackers_stop_nobody, test_reload_is_all_or_nothing, test_flows_come_with_rates_and_go)]
     if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNET):
         print("1..0 # SKIP cannot make a network namespace")
         return 0

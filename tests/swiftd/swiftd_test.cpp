@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -12,6 +13,7 @@
 #include "api.h"
 #include "collector.h"
 #include "config.h"
+#include "fake_bpf_host.h"
 #include "flow_table.h"
 #include "metrics.h"
 #include "options.h"
@@ -140,6 +142,34 @@ TEST(FlowTable, AFlowThatIsShownTwiceCountsOnce)
 	EXPECT_EQ(dump(table, second, {flow(1), flow(2), flow(1)})->rows.size(), 2U);
 }
 
+// What the kernel shows again when a dump was interrupted, with some that came and went meanwhile.
+TEST(FlowTable, ADumpThatIsTriedAgainCountsOnce)
+{
+	FlowTable table({});
+	std::vector<Flow> flows;
+	const auto of = [&](std::uint64_t from, std::uint64_t to, std::uint64_t bytes) {
+		for (std::uint64_t i = from; i < to; i++) {
+			flows.push_back(flow(i));
+			flows.back().tcp->bytes_acked = bytes;
+		}
+	};
+
+	of(1, 3001, 1000);
+	dump(table, second, flows);
+	flows.clear();
+	of(1, 2001, 3000); // so far it got
+	of(101, 4001, 4000);
+	const auto then = dump(table, 2 * second, flows);
+
+	ASSERT_EQ(then->rows.size(), 4000U);
+	EXPECT_EQ(then->joined, 1000U);
+	EXPECT_EQ(then->left, 0U);
+	for (std::uint64_t i = 0; i < 4000; i++) {
+		ASSERT_EQ(then->rows[i].cookie, i + 1);
+		ASSERT_FLOAT_EQ(then->rows[i].rate_Bps, i < 2000 ? 2000 : i < 3000 ? 3000 : 0);
+	}
+}
+
 TEST(FlowTable, TheSameAddressesWithAnotherSocketAreAnotherFlow)
 {
 	FlowTable table({});
@@ -228,6 +258,77 @@ TEST(FlowTable, GroupsAreBoundedUnderAnyTraffic)
 		ASSERT_LE(set->groups.size(), 5U * 8 + 1);
 		ASSERT_LE(set->ccs.size(), 32U);
 	}
+}
+
+// Containers come and go, each with an interface of its own.
+TEST(FlowTable, LabelsThatNobodyUsesMakeRoom)
+{
+	FlowTable table({{"*"}, {}, 256, 10 * second});
+	const auto label = [&](std::int64_t now_ns, unsigned n) {
+		const std::string name = "veth" + std::to_string(n), cc = "cc" + std::to_string(n);
+		const auto set = dump(table, now_ns, {flow(n, "10.0.0.2", cc.c_str())},
+				      {{{2, name, false, false}}, {{*Address::parse("10.0.0.1"), 2}}});
+
+		return set->groups[set->rows[0].group].iface + " " + set->groups[set->rows[0].group].cc + " " +
+		       set->ifaces[set->rows[0].iface] + " " + set->ccs[set->rows[0].cc];
+	};
+	const auto all = [](unsigned n) {
+		const std::string name = "veth" + std::to_string(n) + " cc" + std::to_string(n);
+
+		return name + " " + name;
+	};
+
+	for (unsigned n = 1; n <= 500; n++)
+		ASSERT_EQ(label(n * second, n), all(n)) << "11 are in use at a time";
+	// More at once than there is room for are one, until those before have been gone for long.
+	for (unsigned n = 1001; n <= 1100; n++)
+		label(600 * second, n);
+	EXPECT_EQ(label(600 * second, 1100), "other other other other");
+	label(620 * second, 2000);
+	EXPECT_EQ(label(621 * second, 1100), all(1100));
+}
+
+// Of flows that live on, too.
+TEST(FlowTable, AnInterfaceThatFoundNoPlaceGetsOne)
+{
+	FlowTable table({{}, {}, 256, 10 * second});
+	std::vector<Link> links;
+	std::vector<LocalAddress> addresses;
+	std::vector<Flow> flows;
+
+	for (unsigned n = 1; n <= 100; n++) {
+		const std::string address = "10.0.1." + std::to_string(n);
+
+		links.push_back({n, "veth" + std::to_string(n), false, false});
+		addresses.push_back({*Address::parse(address), n});
+		flows.push_back(flow(n));
+		flows.back().local = at(address.c_str(), 1000);
+	}
+	const IfaceMap map(links, addresses);
+	const auto last = [&](std::int64_t now_ns, const std::vector<Flow> &those) {
+		const auto set = dump(table, now_ns, those, map);
+		const FlowRow &row = set->rows.back();
+
+		return set->ifaces[row.iface] + " " + set->groups[row.group].iface;
+	};
+
+	EXPECT_EQ(last(second, flows), "other other");
+	EXPECT_EQ(last(2 * second, flows), "other other");
+	last(20 * second, {flows.back()}); // the others are gone for long enough
+	EXPECT_EQ(last(21 * second, {flows.back()}), "veth100 veth100");
+}
+
+// What is not collected takes no place from what is.
+TEST(FlowTable, OthersCongestionControlsDoNotCrowdOutOurs)
+{
+	FlowTable table({{"swift"}, {}, 256, 10 * second});
+	std::vector<Flow> flows;
+
+	for (unsigned n = 1; n <= 60; n++)
+		flows.push_back(flow(n, "10.0.0.2", ("cc" + std::to_string(n)).c_str()));
+	EXPECT_TRUE(dump(table, second, flows)->rows.empty());
+	dump(table, 20 * second, {});
+	EXPECT_EQ(dump(table, 21 * second, {flow(1)})->rows.size(), 1U);
 }
 
 TEST(FlowTable, AnAddressThatMovesTakesItsFlowsAlong)
@@ -350,6 +451,7 @@ TEST(Summary, TelemetryGoesBeforeSamples)
 	for (int i = 0; i < 1000; i++)
 		p.counts.histograms[static_cast<std::size_t>(Telemetered::remote)].add(800'000);
 	p.counts.histograms[static_cast<std::size_t>(Telemetered::local)].add(10'000);
+	p.counts.histograms[static_cast<std::size_t>(Telemetered::tx_nic)].add(30'000, 3);
 	p.counts.decisions[static_cast<std::size_t>(Decision::decrease_endpoint)] = 7;
 	since.prefixes.push_back(p);
 	const TelemetrySource source(since);
@@ -357,10 +459,75 @@ TEST(Summary, TelemetryGoesBeforeSamples)
 	const GroupSummary &g = s.groups.at(0);
 
 	EXPECT_FALSE(s.sampled);
+	EXPECT_FALSE(g.sampled);
 	EXPECT_EQ(g.delay(Part::remote_host)->n, 1000U);
+	EXPECT_EQ(g.delay(Part::tx_nic)->n, 3U);
+	EXPECT_FALSE(g.delay(Part::tx_host));
 	EXPECT_EQ((*g.decreases)[static_cast<std::size_t>(Cause::endpoint)], 7U);
 	EXPECT_NE(g.verdict.text.find("receivers in 10.0.0.0/24"), std::string::npos);
 	EXPECT_EQ(g.delay(Part::fabric)->n, 8U); // still sampled
+}
+
+TelemetryReading counted(const std::vector<std::pair<const char *, unsigned>> &prefixes)
+{
+	TelemetryReading r;
+
+	for (const auto &[text, n] : prefixes) {
+		TelemetryPrefix p;
+
+		if (*text)
+			p.prefix = *Prefix::parse(text);
+		p.cc = "swift";
+		p.counts.histograms[static_cast<std::size_t>(Telemetered::fabric)].add(50'000, n);
+		p.counts.decisions[static_cast<std::size_t>(Decision::decrease_fabric)] = n;
+		r.prefixes.push_back(p);
+	}
+	return r;
+}
+
+// Its prefixes need not be those of the groups: what counts is which flows are in them.
+TEST(Summary, TelemetryIsMatchedByWhatItsPrefixesHold)
+{
+	const std::vector<Prefix> mine = {*Prefix::parse("10.0.0.0/8"), *Prefix::parse("10.7.0.0/16")};
+	const TelemetrySource source(counted({{"10.1.0.0/24", 5},
+					      {"10.2.0.0/16", 7}, // both of 10/8
+					      {"10.7.9.0/24", 11},
+					      {"10.0.0.0/12", 100}, // has flows of 10.7/16 in it
+					      {"192.168.0.0/16", 100}, // of many groups of /24
+					      {"fd00::/64", 13},
+					      {"", 100}}),
+				     mine);
+	const auto cuts = [&](const char *prefix) -> std::uint64_t {
+		const GroupSamples *s = source.find({prefix, "swift", "eth0"});
+
+		if (!s)
+			return 0;
+		EXPECT_EQ(s->delays[static_cast<std::size_t>(Part::fabric)]->count(), s->decreases[0]);
+		return s->decreases[0];
+	};
+
+	EXPECT_EQ(cuts("10.0.0.0/8"), 12U);
+	EXPECT_EQ(cuts("10.7.0.0/16"), 11U);
+	EXPECT_EQ(cuts("192.168.1.0/24"), 0U);
+	EXPECT_EQ(cuts("192.168.0.0/16"), 0U);
+	EXPECT_EQ(cuts("fd00::/64"), 13U);
+	EXPECT_EQ(cuts("other"), 0U) << "the telemetry's are other flows than ours";
+	EXPECT_FALSE(source.find({"10.0.0.0/8", "bpf_swift", "eth0"}));
+}
+
+TEST(Summary, EachGroupTellsWhereItsHistogramsAreFrom)
+{
+	FlowTable table({});
+	const TelemetrySource source(counted({{"10.0.0.0/24", 5}}));
+	const Summary s = summarize(*dump(table, second, {flow(1), flow(2), flow(3, "10.9.0.2")}), &source, {});
+
+	ASSERT_EQ(s.groups.size(), 2U);
+	EXPECT_FALSE(s.groups[0].sampled);
+	EXPECT_TRUE(s.groups[1].sampled);
+	EXPECT_FALSE(s.sampled);
+	const TelemetrySource elsewhere(counted({{"10.8.0.0/24", 5}}));
+
+	EXPECT_TRUE(summarize(*dump(table, 2 * second, {flow(1)}), &elsewhere, {}).sampled);
 }
 
 // --- Options and their file ------------------------------------------------------------------
@@ -428,6 +595,24 @@ TEST(Config, WhatOptionsMeanTogether)
 	EXPECT_NE(wrong("[http]\nlisten = [\"localhost:80\"]\n"), "");
 	EXPECT_NE(wrong("[http]\ntls_key = \"k\"\n"), "");
 	EXPECT_NE(wrong("[collect]\nprefixes = [\"10.0.0.0/33\"]\n"), "");
+	EXPECT_NE(wrong("[collect]\nccs = []\n").find("collect.ccs is empty"), std::string::npos);
+	EXPECT_NE(wrong("", {{"collect.ccs", ""}}).find("\"*\" for all"), std::string::npos);
+}
+
+// The one that is looked for by default may be made while swiftd runs.
+TEST(Config, AFileThatMayBeMissing)
+{
+	const std::string path = testing::TempDir() + "swiftd_test_optional.toml";
+
+	std::remove(path.c_str());
+	EXPECT_FALSE(load_config(path, {}));
+	ASSERT_TRUE(load_config(path, {}, true));
+	EXPECT_EQ(load_config(path, {}, true)->collect.interval_s, 1);
+	std::ofstream(path) << "[collect]\ninterval_s = 3.0\n";
+	EXPECT_EQ(load_config(path, {}, true)->collect.interval_s, 3);
+	std::ofstream(path) << "[collect]\ninterval_s = 99\n";
+	EXPECT_FALSE(load_config(path, {}, true));
+	std::remove(path.c_str());
 }
 
 TEST(Config, ReloadIsAllOrNothing)
@@ -459,12 +644,13 @@ protected:
 		counters_.add(s->summary, 300 * second);
 		s->counters = counters_.all();
 		s->collect.collections = number_;
+		s->interval_ms = interval_ms_;
 		s->clocks.push_back({"eth0", "fed", 5, 1.5, 30, 0.1});
 		store_.put(s);
 	}
 	Response get(const std::string &target, const char *method = "GET")
 	{
-		const Response r = respond({method, target}, {store_, facts_, {}, now_ns_, 1.7e9});
+		const Response r = respond({method, target}, {store_, facts_, {}, now_ns_, 1.7e9, &cache_});
 
 		if (r.watch)
 			store_.watch(*r.watch, now_ns_);
@@ -474,19 +660,21 @@ protected:
 	{
 		const Response r = get(target);
 
-		EXPECT_EQ(r.status, 200U) << r.body;
-		return json::parse(r.body);
+		EXPECT_EQ(r.status, 200U) << *r.body;
+		return json::parse(*r.body);
 	}
 	std::string refusal(const std::string &target)
 	{
 		const Response r = get(target);
 
 		EXPECT_EQ(r.status, 400U) << target;
-		return json::parse(r.body).at("error");
+		return json::parse(*r.body).at("error");
 	}
 
 	std::int64_t now_ns_ = 100 * second;
 	std::uint64_t number_ = 0;
+	std::int64_t interval_ms_ = 1000;
+	TextCache cache_;
 	FlowTable table_{{}};
 	Counters counters_;
 	Store store_;
@@ -524,7 +712,7 @@ TEST_F(Served, FlowsAreSortedChosenAndPaged)
 TEST_F(Served, AFlowAndItsHistory)
 {
 	EXPECT_EQ(get("/api/v1/flows/12ab").status, 404U);
-	EXPECT_EQ(json::parse(get("/api/v1/flows/12ab").body).at("error"), "flow 12ab is not live");
+	EXPECT_EQ(json::parse(*get("/api/v1/flows/12ab").body).at("error"), "flow 12ab is not live");
 	next({measured(2, 90, 10, Limit::fabric)});
 	const json j = get_json("/api/v1/flows/2");
 
@@ -590,13 +778,163 @@ TEST_F(Served, HealthFollowsCollection)
 	EXPECT_EQ(respond({"GET", "/metrics"}, {empty, facts_, {}, 0, 0}).status, 503U);
 }
 
+// collect.max_cpu_percent stretches the interval: late is what is late then.
+TEST_F(Served, AStretchedIntervalIsNotLate)
+{
+	interval_ms_ = 5000;
+	next({flow(1)});
+	EXPECT_EQ(get_json("/api/v1/summary").at("interval_ms"), 5000);
+	now_ns_ += 10 * second;
+	EXPECT_EQ(get("/healthz").status, 200U);
+	now_ns_ += 6 * second;
+	EXPECT_EQ(get("/healthz").status, 503U);
+}
+
+// How long the outage was says nothing of when the next look is due.
+TEST_F(Served, WhatIsLateAfterAnOutageIsLate)
+{
+	now_ns_ += 100 * second;
+	EXPECT_EQ(get("/healthz").status, 503U);
+	next({flow(1)});
+	EXPECT_GT(store_.newest()->summary.interval_s, 100);
+	EXPECT_EQ(get("/healthz").status, 200U);
+	now_ns_ += 4 * second;
+	EXPECT_EQ(get("/healthz").status, 503U);
+}
+
+// Of looks that failed, without a newer snapshot.
+TEST_F(Served, WhatGoesWrongIsCountedAtOnce)
+{
+	CollectStats stats = store_.newest()->collect;
+
+	EXPECT_EQ(get("/metrics").body->find("swiftd_collection_errors_total"), std::string::npos);
+	for (unsigned n = 1; n <= 2; n++) {
+		stats.collections++;
+		stats.errors["dump"]++;
+		store_.fail({"the kernel refused", 1.7e9, stats});
+		const std::string text = *get("/metrics").body;
+
+		EXPECT_NE(text.find("swiftd_collection_errors_total{what=\"dump\"} " + std::to_string(n) + "\n"),
+			  std::string::npos) << text;
+		EXPECT_NE(text.find("swiftd_collections_total " + std::to_string(stats.collections) + "\n"),
+			  std::string::npos) << text;
+	}
+}
+
+TEST_F(Served, WhatKeepsItFromLookingIsTold)
+{
+	store_.fail({"the kernel refused", 1.7e9});
+	EXPECT_EQ(get("/healthz").status, 200U) << "one failure is not yet late";
+	now_ns_ += 4 * second;
+	EXPECT_EQ(get("/healthz").status, 503U);
+	EXPECT_NE(get("/healthz").body->find("the kernel refused"), std::string::npos);
+	EXPECT_NE(get("/metrics").body->find("swiftd_snapshot_age_seconds 4"), std::string::npos);
+
+	// What is old says so; where the tuning has got to is not.
+	for (const char *path : {"/api/v1/summary", "/api/v1/summary?history=1"})
+		EXPECT_EQ(json::parse(*get(path).body)["tune"]["state"], "off") << path;
+	TuneRow tune;
+
+	tune.state = "unavailable";
+	store_.fail({"the kernel refused", 1.7e9, {}, tune});
+	for (const char *path : {"/api/v1/summary", "/api/v1/summary?history=1"}) {
+		const json j = json::parse(*get(path).body);
+
+		EXPECT_EQ(j["error"], "the kernel refused") << path;
+		EXPECT_EQ(j["tune"]["state"], "unavailable") << path;
+	}
+	tune.state = "failed";
+	store_.fail({"the kernel refused", 1.7e9, {}, tune});
+	EXPECT_EQ(json::parse(*get("/api/v1/summary").body)["tune"]["state"], "failed");
+	next({flow(1)});
+	EXPECT_FALSE(store_.news().trouble);
+	EXPECT_FALSE(json::parse(*get("/api/v1/summary").body).contains("error"));
+
+	Store empty;
+
+	empty.fail({"the kernel refused", 1.7e9});
+	for (const char *path : {"/healthz", "/api/v1/summary", "/metrics"})
+		EXPECT_NE(respond({"GET", path}, {empty, facts_, {}, 0, 0}).body->find("the kernel refused"),
+			  std::string::npos)
+			<< path;
+	const std::string event = trouble_event(*empty.news().trouble);
+
+	ASSERT_TRUE(event.starts_with("event: state\ndata: ")) << event;
+	EXPECT_EQ(json::parse(event.substr(event.find('{'))).at("error"), "the kernel refused");
+}
+
+// However many ask.
+TEST_F(Served, ASnapshotIsWrittenOutOnce)
+{
+	const SharedText first = get("/api/v1/summary").body;
+
+	for (int i = 0; i < 10; i++) {
+		EXPECT_EQ(get("/api/v1/summary").body, first) << "not even a copy";
+		get("/api/v1/flows?sort=fabric&limit=7");
+		get("/api/v1/flows?limit=7&sort=fabric");
+	}
+	EXPECT_EQ(cache_.made(), 2U);
+	next({flow(1)});
+	EXPECT_NE(*get("/api/v1/summary").body, *first);
+	EXPECT_EQ(cache_.made(), 3U);
+	// Different questions have different answers, and take bounded room.
+	for (int i = 0; i < 2; i++)
+		for (unsigned limit = 1; limit <= 1000; limit++)
+			ASSERT_EQ(get_json("/api/v1/flows?offset=0&limit=" + std::to_string(limit)).at("matched"), 1);
+	EXPECT_GE(cache_.made(), 3U + 2000 - TextCache::most_texts);
+}
+
+TEST(TextCache, ByNumberAndKey)
+{
+	TextCache cache;
+	int made = 0;
+	const auto get = [&](std::uint64_t number, const char *key) {
+		return *cache.get(number, key, [&] { return std::to_string(number) + key + std::to_string(++made); });
+	};
+
+	EXPECT_EQ(get(1, "a"), "1a1");
+	EXPECT_EQ(get(1, "b"), "1b2");
+	EXPECT_EQ(get(1, "a"), "1a1");
+	EXPECT_EQ(get(2, "a"), "2a3");
+	EXPECT_EQ(get(1, "a"), "1a4") << "who is late gets his own";
+	EXPECT_EQ(get(2, "a"), "2a3");
+}
+
+TEST(StreamQuery, KeysTellApartWhatDiffers)
+{
+	std::set<std::string> keys;
+	const std::vector<const char *> different = {"", "?flows=1", "?flows=2", "?flows=1&sort=rtt", "?flows=1&order=asc",
+						     "?flows=1&cc=a", "?flows=1&q=a", "?flows=1&cc=a&q=b",
+						     "?flows=1&cc=ab", "?flows=1&q=ab", "?flows=1&prefix=10.0.0.0/8",
+						     "?flows=1&prefix=10.0.0.0/9", "?flows=1&limit_by=host"};
+
+	for (const char *query : different)
+		keys.insert(parse_stream(std::string(stream_path) + query)->key());
+	EXPECT_EQ(keys.size(), different.size());
+	EXPECT_EQ(parse_stream("/api/v1/stream?flows=2&sort=rtt")->key(),
+		  parse_stream("/api/v1/stream?sort=rtt&flows=2")->key());
+}
+
+// As the metrics and the summary call it.
+TEST_F(Served, FlowsBeyondTheMostPrefixesAreInOther)
+{
+	table_.reconfigure({{}, {}, 1});
+	next({flow(1, "10.0.1.1"), flow(2, "10.0.2.1")});
+	const auto all = get_json("/api/v1/flows?sort=age").at("flows");
+	std::set<std::string> prefixes;
+
+	for (const json &f : all)
+		prefixes.insert(f.at("dst_prefix"));
+	EXPECT_EQ(prefixes, (std::set<std::string>{"10.0.1.0/24", "other"}));
+}
+
 TEST_F(Served, SecretsAreNotShown)
 {
 	Config c;
 
 	c.http.token_file = "/etc/secret";
 	store_.set_config(c);
-	const std::string body = get("/api/v1/config").body;
+	const std::string body = *get("/api/v1/config").body;
 
 	EXPECT_EQ(body.find("/etc/secret"), std::string::npos);
 	EXPECT_NE(body.find("\"set\""), std::string::npos);
@@ -627,7 +965,7 @@ std::size_t series(const std::string &text)
 
 TEST_F(Served, MetricsAreBoundedByGroupsNotFlows)
 {
-	const std::string before = metrics_text(*store_.newest(), store_.http);
+	const std::string before = metrics_text(*store_.newest(), {}, store_.http, 0);
 
 	EXPECT_NE(before.find("swift_flows{cc=\"swift\",iface=\"eth0\",dst_prefix=\"10.0.0.0/24\"} 2"), std::string::npos)
 		<< before;
@@ -636,7 +974,28 @@ TEST_F(Served, MetricsAreBoundedByGroupsNotFlows)
 	for (std::uint64_t i = 1; i < 5000; i++)
 		flows.push_back(measured(i * 2 + 100000, 90, 10, Limit::fabric));
 	next(flows);
-	EXPECT_EQ(series(metrics_text(*store_.newest(), store_.http)), series(before));
+	EXPECT_EQ(series(metrics_text(*store_.newest(), {}, store_.http, 0)), series(before));
+}
+
+TEST_F(Served, WhatTheTelemetryAloneKnowsIsInTheMetrics)
+{
+	auto s = std::make_shared<Snapshot>(*store_.newest());
+	GroupCounters c;
+
+	c.labels = {"10.0.0.0/24", "swift", "eth0"};
+	c.decreases = {1, 2, 3, 4};
+	c.buckets[static_cast<std::size_t>(Part::tx_nic)][0] = 5;
+	c.sum_ns[static_cast<std::size_t>(Part::tx_nic)] = 4000;
+	s->counters = {c};
+	s->summary.groups.at(0).sampled = false;
+	const std::string text = metrics_text(*s, {}, store_.http, 0);
+	const std::string group = "{cc=\"swift\",iface=\"eth0\",dst_prefix=\"10.0.0.0/24\"";
+
+	EXPECT_NE(text.find("swift_decreases_total" + group + ",cause=\"endpoint\"} 2"), std::string::npos) << text;
+	EXPECT_NE(text.find("swift_lost_packets_total" + group + "} 4"), std::string::npos) << text;
+	EXPECT_NE(text.find("swift_histograms_sampled" + group + "} 0"), std::string::npos) << text;
+	EXPECT_NE(text.find("swift_host_delay_seconds_count" + group + ",side=\"tx_nic\"} 5"), std::string::npos) << text;
+	EXPECT_EQ(text.find("side=\"tx\""), std::string::npos) << "not measured, not there";
 }
 
 TEST_F(Served, CountersNeverFall)
@@ -653,6 +1012,27 @@ TEST_F(Served, CountersNeverFall)
 	EXPECT_EQ(rtts(), before);
 	next({measured(2, 90, 10, Limit::fabric)});
 	EXPECT_EQ(rtts(), before + 1);
+}
+
+// What is not there is no error; what cannot be read is.
+TEST(Collector, TelemetryOfAnotherVersionIsAnError)
+{
+	swift_test::FakeBpfHost host;
+	const auto none = loaded_telemetry(host);
+
+	ASSERT_TRUE(none) << none.error().text();
+	EXPECT_FALSE(*none);
+	host.dirs.insert(telemetry_dir());
+	for (const char *name : {"flows", "prefixes", "counters", "settings"}) {
+		auto map = std::make_shared<swift_test::FakeBpfHost::Thing>();
+
+		map->map.key_bytes = map->map.value_bytes = 3;
+		host.pinned[telemetry_dir() + "/" + name] = std::move(map);
+	}
+	const auto other = loaded_telemetry(host);
+
+	ASSERT_FALSE(other);
+	EXPECT_NE(other.error().text().find("another version"), std::string::npos) << other.error().text();
 }
 
 TEST(Collector, ModuleCounters)

@@ -51,7 +51,7 @@ protected:
 		FlowSet set = flows(20'000);
 
 		set.interval_s = interval_s;
-		tuning->observe(set, nullptr, 1.7e9 + ++looks);
+		tuning->observe(set, read_flows, 1.7e9 + ++looks);
 		return tuning->row();
 	}
 	void look_until(std::string_view state, int most = 100)
@@ -78,6 +78,7 @@ protected:
 	FakeKnob knob;
 	Config::Tune config;
 	std::unique_ptr<Tuning> tuning;
+	Tuning::ReadFlows read_flows;
 	int looks = 0;
 };
 
@@ -185,6 +186,58 @@ TEST_F(TuningTest, WhatSomebodyElseSetsStays)
 	EXPECT_EQ(knob.settings.base_target_ns, 123'456U) << "the walk begins from there";
 }
 
+// Flows may starve, and nobody would see it.
+TEST_F(TuningTest, NothingIsTriedUnwatched)
+{
+	start();
+	tuning->cannot_look(1.7e9);
+	EXPECT_EQ(tuning->row().state, "off") << "nothing has been tried";
+	look_until("learning");
+	const std::string learning = tuning->row().reason;
+
+	tuning->cannot_look(1.7e9);
+	EXPECT_EQ(tuning->row().state, "unavailable");
+	EXPECT_EQ(tuning->row().reason, "the flows cannot be looked at");
+	EXPECT_EQ(look().state, "learning") << "what was learnt is not lost";
+	EXPECT_EQ(tuning->row().reason, learning);
+	look_until_new_target();
+	EXPECT_NE(knob.settings.base_target_ns, 100'000U);
+	tuning->cannot_look(1.8e9);
+	EXPECT_EQ(knob.settings.base_target_ns, 100'000U);
+	EXPECT_EQ(tuning->row().state, "unavailable");
+	EXPECT_EQ(tuning->row().reason, "the flows cannot be looked at");
+	EXPECT_EQ(tuning->row().base_target_ns, 100'000U);
+	EXPECT_EQ(tuning->row().events.back().event.kind, TuneEvent::Kind::rolled_back);
+	EXPECT_EQ(tuning->row().events.back().time_s, 1.8e9);
+	EXPECT_NE(system.files["/run/tcp_swift/tune-fake.json"].find("\"running\": false"), std::string::npos);
+	tuning->cannot_look(1.8e9);
+	look_until("learning");
+	look_until_new_target();
+}
+
+// What is rejected does not become what the next attempts are compared with.
+TEST_F(TuningTest, WhatCannotBeTakenBackIsNotKept)
+{
+	start();
+	look_until_new_target();
+	knob.fails = true;
+	look_until("failed");
+	EXPECT_NE(knob.settings.base_target_ns, 100'000U);
+	knob.fails = false;
+	look_until("learning", 20);
+	EXPECT_EQ(knob.settings.base_target_ns, 100'000U);
+}
+
+// A look that finds the knob busy each time (two to take an attempt back, one to end the run, one to
+// begin anew) is far from what systemd's watchdog takes for a hang, see swiftd.service.
+TEST_F(TuningTest, ABusyKnobDoesNotLookLikeAHang)
+{
+	for (const double interval_s : {0.1, 1.0, 60.0}) {
+		EXPECT_LE(knob_patience_s(interval_s), interval_s / 2);
+		EXPECT_LT(4 * knob_patience_s(interval_s), 60.0 / 4);
+	}
+}
+
 TEST_F(TuningTest, AKnobThatCannotBeWrittenIsTriedAgain)
 {
 	knob.settings = {"base_rtt_plus", 25'000, 0, 30'000};
@@ -201,6 +254,49 @@ TEST_F(TuningTest, AKnobThatCannotBeWrittenIsTriedAgain)
 	look_until_new_target();
 }
 
+TEST_F(TuningTest, AReadOnlyProcIsToldWithWhatHelps)
+{
+	knob.settings = {"base_rtt_plus", 25'000, 0, 30'000};
+	knob.fails = true;
+	knob.fails_with = EROFS;
+	start();
+	look_until("failed");
+	EXPECT_NE(tuning->row().reason.find("ProtectKernelTunables=no"), std::string::npos) << tuning->row().reason;
+	knob.fails_with = EINVAL;
+	look_until("learning", 20);
+	look_until("failed", 20);
+	EXPECT_EQ(tuning->row().reason.find("ProtectKernelTunables"), std::string::npos) << tuning->row().reason;
+}
+
+// All of them are 62 MB; it has counted since it was loaded, so that once is as good as always.
+TEST_F(TuningTest, TheTelemetrysFlowsAreReadOnceInAWhile)
+{
+	int reads = 0;
+
+	config.apply = false;
+	read_flows = [&] {
+		reads++;
+		return TelemetryReading();
+	};
+	start();
+	EXPECT_EQ(look().state, "learning");
+	EXPECT_EQ(reads, 0);
+	look_until("proposing");
+	EXPECT_EQ(reads, 1);
+	for (int i = 0; i < 150; i++)
+		look();
+	EXPECT_EQ(reads, 3);
+
+	config.apply = true;
+	reads = 0;
+	tuning->reconfigure(config);
+	look_until_new_target();
+	EXPECT_EQ(reads, 1);
+	for (int i = 0; i < 200; i++)
+		look();
+	EXPECT_EQ(reads, 1) << "while it walks nobody asks";
+}
+
 TEST_F(TuningTest, OthersFlowsTeachNothing)
 {
 	start();
@@ -208,7 +304,7 @@ TEST_F(TuningTest, OthersFlowsTeachNothing)
 
 	set.ccs = {"cubic"};
 	for (int i = 0; i < 20; i++)
-		tuning->observe(set, nullptr, 1.7e9);
+		tuning->observe(set, {}, 1.7e9);
 	EXPECT_EQ(tuning->row().state, "learning");
 	EXPECT_NE(tuning->row().reason.find("no flow of swift"), std::string::npos) << tuning->row().reason;
 	EXPECT_EQ(knob.writes, 0U);

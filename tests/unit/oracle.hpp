@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The law once more, in doubles, written from the paper (Kumar et al., SIGCOMM
- * 2020) and from the deviations D1..D8 that kmod/core/swift.h lists: what the
+ * 2020) and from the deviations D1..D9 that kmod/core/swift.h lists: what the
  * fixed-point law is held against. Nothing of the core is computed with here;
  * its plain structs serve as input, and to start from its state.
  *
@@ -216,7 +216,11 @@ inline Reading on_ack(State &s, const Params &p, const swift_sample &in, const D
 	r.fabric_delay = in.rtt_ns - r.endpoint_delay;
 
 	if (!unknown) { /* 3.3: EWMA, of the endpoint delay alone */
-		double weight = s.has_endpoint_delay ? p.ewma_weight : 1;
+		/* D9: no more ACKs are remembered than a window has packets. */
+		double weight = std::max(p.ewma_weight, std::min(1.0, 1 / cwnd(s)));
+
+		if (!s.has_endpoint_delay)
+			weight = 1;
 
 		s.endpoint_delay += weight * (r.endpoint_delay - s.endpoint_delay);
 		s.has_endpoint_delay = true;

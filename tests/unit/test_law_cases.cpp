@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * One case for each sentence of the paper that the law implements, and for each
- * deviation D1..D8 of kmod/core/swift.h, with the numbers worked out by hand.
+ * deviation D1..D9 of kmod/core/swift.h, with the numbers worked out by hand.
  * Named function, then case.
  */
 #include <gtest/gtest.h>
@@ -354,11 +354,34 @@ TEST(endpoint_feed, starts_at_the_first_delay_and_moves_by_its_weight)
 	for (auto &c : cases) {
 		Flow f(plain({{"endpoint_ewma_milli", c.ewma_milli}}));
 
-		f.ack({.rtt_ns = us(200), .remote_ns = us(100)});
+		f.windows(16, 16).ack({.rtt_ns = us(200), .remote_ns = us(100)});
 		EXPECT_EQ(f.s.endpoint_ns, us(100));
-		f.ack({.rtt_ns = us(200), .remote_ns = us(c.second_us)});
+		f.windows(16, 16).ack({.rtt_ns = us(200), .remote_ns = us(c.second_us)});
 		EXPECT_NEAR(f.s.endpoint_ns, us(c.want_us), 1) << c.ewma_milli;
 		EXPECT_EQ(f.v.endpoint_ns, us(c.second_us)); /* the verdict's is not filtered */
+	}
+}
+
+TEST(endpoint_feed, D9_weighs_at_least_a_packet_of_the_window)
+{
+	struct {
+		double cwnd, want_us;
+	} cases[] = {
+		{0.01, 20}, {1, 20}, {1.5, 46.667}, {2, 60}, {4, 80}, {8, 90}, {100, 90},
+	};
+
+	for (auto &c : cases) {
+		Flow f(plain());
+
+		f.windows(100, c.cwnd).ack({.rtt_ns = us(200), .remote_ns = us(100)});
+		f.windows(100, c.cwnd).ack({.rtt_ns = us(200), .remote_ns = us(20)});
+		EXPECT_NEAR(f.s.endpoint_ns, us(c.want_us), 2) << c.cwnd;
+
+		Flow g(plain()); /* whichever of the two is in charge */
+
+		g.windows(c.cwnd, 100).ack({.rtt_ns = us(200), .remote_ns = us(100)});
+		g.windows(c.cwnd, 100).ack({.rtt_ns = us(200), .remote_ns = us(20)});
+		EXPECT_EQ(g.s.endpoint_ns, f.s.endpoint_ns) << c.cwnd;
 	}
 }
 
@@ -366,8 +389,8 @@ TEST(endpoint_feed, a_first_delay_of_nothing_counts_as_fed)
 {
 	Flow f(plain());
 
-	f.ack({.rtt_ns = us(200), .remote_ns = 0});
-	f.ack({.rtt_ns = us(200), .remote_ns = us(80)});
+	f.windows(16, 16).ack({.rtt_ns = us(200), .remote_ns = 0});
+	f.windows(16, 16).ack({.rtt_ns = us(200), .remote_ns = us(80)});
 	EXPECT_NEAR(f.s.endpoint_ns, us(10), 1);
 }
 

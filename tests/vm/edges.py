@@ -153,7 +153,7 @@ def receive(sock, size):
 def rack_timer():
     """The second of two segments is acknowledged, the first is lost: too few for an ACK to
     tell, and a quarter of an RTT later the timer does."""
-    delay(60)
+    delay(200)  # the tail loss probe, after two of it, is not to be first
     client, _ = connect()
     acked_ms(client)
     cwnd, cuts = info(client)["cwnd"], counter("h1", "decreases_loss")
@@ -244,7 +244,7 @@ def vrf():
 def syn_sent(default, chosen):
     """A connection begins under @default, and before it is answered others are @chosen, one
     after the other. Returns what h1 counts: flows with an echo, and echoes."""
-    delay(100)
+    delay(300)
     sysctl("h1", "net.ipv4.tcp_congestion_control", default)
     echoes, flows = counter("h1", "echoes_received"), counter("h1", "echo_flows_total")
     listener, client = listen(), caller()
@@ -361,6 +361,43 @@ def unpaced_again():
 
     wait_until("3 MB are sent", keep_sending)
     expect(max(unacked) < 50, f"up to {max(unacked)} packets wait below TCP")
+
+
+def leave_class():
+    """The class of 3.7 is Swift's: a flow that leaves Swift leaves it, but not one that the application chose."""
+    tune("h1", dscp=10)
+    listener = listen()
+    enter("h1")
+    for family, address in (socket.AF_INET, "10.0.1.2"), (socket.AF_INET6, "::ffff:10.0.1.2"):
+        v6 = family == socket.AF_INET6
+        own = (socket.IPPROTO_IPV6, socket.IPV6_TCLASS) if v6 else (socket.IPPROTO_IP, socket.IP_TOS)
+        client = prepared(socket.socket(family))
+
+        def goes(cc, *wanted, client=client, v6=v6, family=family):
+            if cc:
+                client.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, cc)
+            found = (client.getsockopt(socket.IPPROTO_IP, socket.IP_TOS) & ~3,
+                     client.getsockopt(socket.IPPROTO_IPV6, socket.IPV6_TCLASS) & ~3 if v6 else 0,
+                     client.getsockopt(socket.SOL_SOCKET, socket.SO_PRIORITY))
+            expect(found == wanted, f"{family.name}: {cc}: class and priority are {found}, wanted {wanted}")
+
+        client.connect((address, PORT))
+        server = accept(listener)
+        priority = client.getsockopt(socket.SOL_SOCKET, socket.SO_PRIORITY)
+        expect(priority, "the class 10 has no priority of its own")
+        goes(None, 40, 40 * v6, priority)
+        goes(b"reno", 0, 0, 0)
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_PRIORITY, 5)
+        goes(b"swift", 40, 40 * v6, 5)
+        goes(b"reno", 0, 0, 5)
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_PRIORITY, 0)
+        for mine in 8, 40:  # another one's, and by chance Swift's
+            client.setsockopt(*own, mine)
+            was = client.getsockopt(socket.SOL_SOCKET, socket.SO_PRIORITY)
+            goes(b"swift", 0 if v6 else mine, mine * v6, was)
+            goes(b"reno", 0 if v6 else mine, mine * v6, was)
+        server.close()
+    tune("h1", dscp=-1)
 
 
 def main():

@@ -132,25 +132,28 @@ ok 'bpf: the module loads' swift_load
 swift_hosts h1
 swift_set h1 max_rtt_ns=30000000
 bpf_hosts bpf_swift h2
-iperf_server h2
 for to in "$h2_ip4" "$h2_ip6"; do
 	received=$(counter h1 echoes_received)
-	ip netns exec h1 iperf3 -c "$to" -t 6 >"$work/out" & # -C would be for both ends
+	iperf_server h2 -1
+	ip netns exec h1 iperf3 -c "$to" -t 3600 >"$work/out" & # -C would be for both ends
 	client=$!
 	ok "bpf: $to: the module hears the echoes of bpf_swift" wait_until 20 counts h1 echoes_received -gt $((received + 100))
-	ok 'bpf: which counts them as sent' bpf_flow_with 'echo_on && echoes_sent > 100'
+	ok 'bpf: which counts them as sent' wait_until 20 bpf_flow_with 'echo_on && echoes_sent > 100'
 	ok 'bpf: the module takes them for what they are' eval "in_ns h1 '$swiftctl' flows --json | jq -e '.flows | max_by(.bytes_acked) | .echo_stamp == \"sw\"'"
-	wait $client
+	kill $client
+	wait $client 2>/dev/null
+	wait_until 10 not listening h2 5201
 	ok 'bpf: and none was malformed' counts h1 echoes_malformed -eq 0
 	sent=$(counter h1 echoes_sent)
-	ip netns exec h1 iperf3 -c "$to" -t 6 -R >"$work/out" &
+	iperf_server h2 -1
+	ip netns exec h1 iperf3 -c "$to" -t 3600 -R >"$work/out" &
 	client=$!
 	ok "bpf: $to: bpf_swift hears the echoes of the module" wait_until 60 bpf_flow_with 'echo_on && samples > 100 && echoes_received > samples / 2 && echo_hops == 1'
-	ok 'bpf: which counts them as sent' counts h1 echoes_sent -gt $((sent + 100))
-	wait $client
+	ok 'bpf: which counts them as sent' wait_until 20 counts h1 echoes_sent -gt $((sent + 100))
+	kill $client
+	wait $client 2>/dev/null
+	wait_until 10 not listening h2 5201
 done
-cleanup_jobs_but "$bpf_pid"
-wait_until 10 not listening h2 5201
 
 # The same traffic: four flows through a link, and the delay that a ping meets.
 measure() { # CC; adds goodput and the ping's 99th percentile in us to the file CC

@@ -3,7 +3,7 @@
 # NIC clocks: the netlink interface, and hardware stamps, of a NIC that nic/stampnic.c makes
 # of a veth. What takes a socket is in clock.py, by the names below.
 
-clock() { timeout 100 /usr/bin/python3 "$here/clock.py" "$@"; }
+clock() { timeout 300 /usr/bin/python3 "$here/clock.py" "$@"; }
 nic=/sys/module/stampnic/parameters
 
 ok 'clock: the module loads' swift_load

@@ -6,7 +6,7 @@
 ok 'echo: the module loads' swift_load
 topo_routed 2
 wires r1
-swift_hosts h1 h2
+patient_hosts h1 h2
 link_shape r2 right 50mbit 500us 1000
 in_ns h1 ping -qc 3 -i 0.05 "$h2_ip4" >/dev/null
 in_ns h1 ping -qc 3 -i 0.05 "$h2_ip6" >/dev/null
@@ -64,7 +64,7 @@ for how in cubic off; do
 	ok "echo: and gets and sends no echo ($how)" not grep -qa 'unknown-253 0x5357[0-9a-f]' "$work/dump"
 	ok "echo: and data flows all the same ($how)" test "$(cat "$work/rate")" -gt 1000000
 	ok "echo: its count stands still ($how)" counts h2 echoes_sent -eq "$sent"
-	swift_hosts h2
+	patient_hosts h2
 done
 # h1 does not offer: h2 must not either.
 swift_set h1 echo=0
@@ -104,6 +104,7 @@ traced_transfer() {
 	cleanup_jobs
 }
 
+swift_hosts h1 # a lie must meet a target
 meddle munge offset 56 u32 set 0x3fffffff
 clamped=$(counter h1 echoes_clamped)
 traced_transfer
@@ -128,6 +129,7 @@ honest
 
 # A middlebox that drops what it does not know: ACKs with the option never arrive,
 # neither plain ones nor those behind a SACK block (12 bytes more).
+patient_hosts h1
 for at in 52 64; do
 	tc -n r1 filter add dev right ingress pref 9 protocol ip u32 match ip protocol 6 0xff \
 		match u32 0xfd085357 0xffffffff at $at action drop

@@ -25,6 +25,7 @@ ok 'edges: ACKs do not wait in fq for the pacing of data' edge acks_pass_fq
 ok 'edges: small messages are spaced like full packets' edge small_messages
 ok 'edges: a delayed ACK is no sample of the path' edge delayed_ack
 ok 'edges: a window of a packet or more has the usual limit of the queue below TCP' edge unpaced_again
+ok "edges: a flow that leaves Swift leaves Swift's QoS class" edge leave_class
 
 # Through a virtual routing device, and with checksums that the receiver has to believe.
 vrf() { # NS DEV ROUTE...

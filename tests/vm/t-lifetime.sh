@@ -40,7 +40,7 @@ wait $crowd 2>/dev/null
 ok 'lifetime: their count returns to nothing' wait_until 60 counts many flows -eq 0
 ok 'lifetime: a default keeps the module, too' not swift_unload
 in_ns many sysctl -qw net.ipv4.tcp_congestion_control=cubic
-ok 'lifetime: then it unloads' wait_until 20 swift_unload
+ok 'lifetime: then it unloads' wait_until 60 swift_unload
 ok 'lifetime: and its sysctls are gone' not test -e /proc/sys/net/ipv4/tcp_swift
 
 # A namespace that dies with flows in it.
@@ -55,10 +55,10 @@ wait_until 60 grep -q up "$work/crowd"
 ip netns del doomed
 kill $crowd
 wait $crowd 2>/dev/null
-ok 'lifetime: a namespace goes with its flows' wait_until 20 swift_unload
+ok 'lifetime: a namespace goes with its flows' wait_until 60 swift_unload
 
 # Storm: load and unload while connections come and go that do not care.
-crowd many 30 100
+crowd many 600 100
 crowd=$!
 storm() {
 	local i

@@ -9,15 +9,20 @@ mountpoint -q /sys/fs/bpf || mount -t bpf bpf /sys/fs/bpf
 modprobe -a tcp_dctcp 2>/dev/null
 
 telemetry() { "$swiftctl" bpf load telemetry --object "$objects/swift_telemetry.bpf.o" "$@"; }
-# The number that a jq filter makes of `swiftctl delays --json`.
+# The number that a jq filter makes of `swiftctl delays --json`, of all namespaces or of one.
 delays() { # FILTER [ARG...]
-	"$swiftctl" delays --json "${@:2}" | jq "$1"
+	"$swiftctl" delays --json --all-netns "${@:2}" | jq "$1"
 }
-holds() { # FILTER [ARG...]; is it true of `swiftctl delays --json`?
+delays_of() { # NS FILTER
+	"$swiftctl" delays --json --netns "$1" | jq "$2"
+}
+judge() { # FILTER ARG...; is it true of `swiftctl delays --json ARG...`?
 	"$swiftctl" delays --json "${@:2}" >"$work/delays.json" && jq -e "$1" "$work/delays.json" >/dev/null && return
-	jq -c '[.samples, .missed, (.prefixes[] | [.dst_prefix, .cc, .samples, .rtt_ns.count])]' "$work/delays.json"
+	jq -c '[.samples, .missed, (.prefixes[] | [.netns, .dst_prefix, .cc, .samples, .rtt_ns.count, (.tx_nic_ns | [.count, .p50])])]' "$work/delays.json"
 	return 1
 }
+holds() { judge "$1" --all-netns "${@:2}"; } # FILTER [ARG...]
+holds_in() { judge "$2" --netns "$1" "${@:3}"; } # NS FILTER [ARG...]
 says() { # TEXT COMMAND...; it fails, in one line with that text
 	local text=$1
 	shift
@@ -73,7 +78,7 @@ ok 'telemetry: the list says so' eval "'$swiftctl' bpf list --json | jq -e .tele
 ok 'telemetry: other traffic' carry cubic -t 1
 ok 'telemetry: leaves the maps empty' holds '.samples == 0 and (.flows | length) == 0 and (.prefixes | length) == 0'
 
-swift_hosts h1 h2
+patient_hosts h1 h2
 ok 'telemetry: swift carries traffic' carry swift -t 3
 ok 'telemetry: it comes to rest' quiet
 ok 'telemetry: all samples of the module, by its own count, are there' eval "[ \$(module_samples) = \$(delays '.samples + .missed') ]"
@@ -81,28 +86,89 @@ diag "module: $(module_samples), telemetry: $(delays '.samples, .missed' | tr '\
 ok 'telemetry: by prefix and by flow' holds '.samples > 100 and ([.prefixes[].samples] | add) == .samples and ([.flows[].samples] | add) == .samples'
 ok 'telemetry: an RTT, a target, a window and a fabric delay for each' holds 'all(.prefixes[], .flows[]; .rtt_ns.count == .samples and .target_ns.count == .samples and .window_q16.count == .samples and .fabric_ns.count == .samples)'
 ok 'telemetry: their prefixes are of the default length' holds '[.prefixes[].dst_prefix] | unique == ["10.0.0.0/24"]'
-ok 'telemetry: with the echo on, both hosts have their parts' holds '.prefixes[0] | .remote_ns.count > .samples / 2 and .local_ns.count > .samples / 2 and .remote_ns.mean > 0'
-ok 'telemetry: which are parts of the RTT' holds '.prefixes[0] | .fabric_ns.sum <= .rtt_ns.sum and .endpoint_ns.count > 0'
-ok 'telemetry: packets on their way to the driver' holds '.prefixes[0].tx_host_ns.count > 100'
+ok 'telemetry: with the echo on, both hosts have their parts' holds_in h1 '.prefixes[0] | .remote_ns.count > .samples / 2 and .local_ns.count > .samples / 2 and .remote_ns.mean > 0'
+ok 'telemetry: which are parts of the RTT' holds_in h1 '.prefixes[0] | .fabric_ns.sum <= .rtt_ns.sum and .endpoint_ns.count > 0'
+ok 'telemetry: packets on their way to the driver' holds_in h1 '.prefixes[0].tx_host_ns.count > 100'
+# veth keeps none; the other host lets go of them when it takes them in.
+ok 'telemetry: which has let go of them, at once' holds_in h1 '.tx_nic_watched and (.prefixes[0] | .tx_nic_ns.count > 100 and .tx_nic_ns.count <= .tx_host_ns.count and .tx_nic_ns.p50 < 2000000)'
+diag "veth: $(delays_of h1 '.prefixes[0] | [.tx_host_ns, .tx_nic_ns | [.count, .p50, .p99, .mean]]' | tr -d ' \n')"
 ok 'telemetry: flows have addresses and their namespace' holds "[.flows[] | select(.remote_addr == \"$h2_ip4\" and .remote_port == 5201 and .local_addr == \"$h1_ip4\" and .netns == $(stat -Lc %i /run/netns/h1))] | length == 2"
 
 ok 'telemetry: swift over IPv6' carry6 swift -t 1
 ok 'telemetry: under its prefix' holds '[.prefixes[] | select(.dst_prefix == "fd00::/64" and .cc == "swift" and .samples > 10)] | length == 1'
 ok 'telemetry: still all of the module' eval "quiet && [ \$(module_samples) = \$(delays '.samples + .missed') ]"
 
+# --- Network namespaces -------------------------------------------------------------------------
+
+# h1's and h2's flows both go to 10.0.0.0/24.
+samples_are_its_own() { # NS; the module counts by namespace, too
+	local counted module missed
+	counted=$(delays_of "$1" '[.prefixes[].samples] | add') module=$(counter "$1" samples) missed=$(delays .missed)
+	diag "$1: counted $counted, module $module, missed in all $missed"
+	[ "$counted" -gt 10 ] && [ "$counted" -le "$module" ] && [ $((counted + missed)) -ge "$module" ]
+}
+flows_are_its_own() { # NS
+	holds_in "$1" "all(.flows[], .prefixes[]; .netns == $(stat -Lc %i "/run/netns/$1")) and ([.flows[].samples] | add) == ([.prefixes[].samples] | add)"
+}
+ok 'telemetry: the other host sends, too' carry swift -R -t 1
+ok 'telemetry: it comes to rest again' quiet
+for host in h1 h2; do
+	ok "telemetry: $host has the decisions of its own flows under the prefix" samples_are_its_own $host
+	ok "telemetry: and flows of its namespace" flows_are_its_own $host
+done
+ok 'telemetry: all together are the sum' holds '([.prefixes[] | select(.dst_prefix == "10.0.0.0/24" and .cc == "swift")] | length) == 2 and ([.prefixes[].samples] | add) == .samples'
+ok 'telemetry: a third namespace has none' judge '(.prefixes | length) == 0 and (.flows | length) == 0 and .samples > 0'
+ok 'telemetry: which it says' eval "'$swiftctl' delays | grep -q 'in this network namespace'"
+ok 'telemetry: a table of all tells them apart' eval "[ \$('$swiftctl' delays --all-netns --wide | grep -c '^10.0.0.0/24 .*\b[0-9]\{6,\} *swift ') = 2 ]"
+ok 'telemetry: one that is not there' says 'cannot open network namespace' "$swiftctl" delays --netns h3
+
+# --- The NIC's share -----------------------------------------------------------------------------
+
+stampnic=$top/out/kmod/$(uname -r)/stampnic/stampnic.ko
+nic=/sys/module/stampnic/parameters
+[ -e "$stampnic" ] || { echo "Bail out! no $stampnic: run tests/vm/nic/build"; exit 1; }
+newest() { # FILTER; is it true of the busiest flow of h1 that began since the last call of begins?
+	holds_in h1 "[.flows[] | select(.first_ns > $begun_ns)] | max_by(.samples) | $1"
+}
+begins() { begun_ns=$(delays .monotonic_ns); }
+ok 'telemetry: there is a NIC that keeps packets' insmod "$stampnic"
+echo 0 >$nic/form
+echo 20000 >$nic/hold_us
+in_ns h1 sh -c "echo right >$nic/attach"
+begins
+ok 'telemetry: swift over it' carry swift -t 3
+# The bucket that 20 ms are in begins at 16.8 ms. A timer is never early; that of an emulated machine is
+# late at times, by hundreds of milliseconds if others want the CPUs, but not always.
+ok 'telemetry: it has each packet for 20 ms' newest '.tx_nic_ns.count > 20 and .tx_nic_ns.mean >= 20000000 and ([.tx_nic_ns.buckets[].from] | min) >= 16777216'
+ok 'telemetry: and no longer, but for a late timer' newest '.tx_nic_ns | ([.buckets[] | select(.below <= 29360128).count] | add) > .count / 4'
+ok 'telemetry: which are packets that were timed on their way to it' newest '.tx_nic_ns.count <= .tx_host_ns.count and .tx_host_ns.p50 < .tx_nic_ns.p50'
+diag "20 ms: $(delays_of h1 "[.flows[] | select(.first_ns > $begun_ns)] | max_by(.samples) | [.tx_host_ns, .tx_nic_ns | [.count, .p50, .p99, .mean]]" | tr -d ' \n')"
+ok 'telemetry: a picture of it' eval "'$swiftctl' delays --netns h1 --hist | grep -q 'nic: driver to its release'"
+echo 0 >$nic/hold_us
+begins
+ok 'telemetry: swift over it, with nothing kept' carry swift -t 1
+ok 'telemetry: it has nothing for long' newest '.tx_nic_ns.count > 20 and .tx_nic_ns.p50 < 2000000'
+# netem takes packets from TCP before the driver sees them: there is no more to know.
+tc -n h1 qdisc replace dev right root netem delay 1ms
+begins
+ok 'telemetry: swift through netem' carry swift -t 1
+ok 'telemetry: is timed to the driver alone' newest '.tx_host_ns.count > 20 and .tx_nic_ns.count == 0'
+tc -n h1 qdisc del dev right root
+ok 'telemetry: the NIC goes' rmmod stampnic
+
 # --- Variants --------------------------------------------------------------------------------
 
 for cc in bpf_swift bpf_swift_v0 bpf_timely bpf_gcn; do
-	case $cc in # targets that an emulated machine can meet
-	bpf_swift*) settings='--set max_rtt_ns=1000000000 --set base_target_ns=4000000 --set endpoint_target_ns=4000000' ;;
+	case $cc in # as patient_hosts
+	bpf_swift*) settings='--set max_rtt_ns=1000000000 --set base_target_ns=100000000 --set endpoint_target_ns=100000000' ;;
 	*) settings='' ;;
 	esac
 	ok "telemetry: $cc loads after it" eval "'$swiftctl' bpf load $cc $settings --object '$objects/$cc.bpf.o' 2>'$work/notes'; status=\$?; cat '$work/notes'; [ \$status = 0 ] && ! grep -q 'does not watch' '$work/notes'"
 	ok "telemetry: $cc carries traffic" carry $cc -t 2
 	ok "telemetry: and is counted" holds "[.prefixes[] | select(.cc == \"$cc\" and .samples > 10 and .rtt_ns.count > 10 and .window_q16.count == .samples)] | length == 1"
 done
-ok 'telemetry: bpf_swift with its parts' holds '.prefixes[] | select(.cc == "bpf_swift" and .dst_prefix == "10.0.0.0/24") | .fabric_ns.count == .samples and .target_ns.count == .samples and .local_ns.count > .samples / 2'
-ok 'telemetry: v0 has no hosts' holds '.prefixes[] | select(.cc == "bpf_swift_v0") | .remote_ns.count == 0 and .local_ns.count == 0 and .fabric_ns.count == .samples'
+ok 'telemetry: bpf_swift with its parts' holds_in h1 '.prefixes[] | select(.cc == "bpf_swift" and .dst_prefix == "10.0.0.0/24") | .fabric_ns.count == .samples and .target_ns.count == .samples and .local_ns.count > .samples / 2'
+ok 'telemetry: v0 has no hosts' holds_in h1 '.prefixes[] | select(.cc == "bpf_swift_v0") | .remote_ns.count == 0 and .local_ns.count == 0 and .fabric_ns.count == .samples'
 ok 'telemetry: bpf_swift over IPv6' carry6 bpf_swift -t 1
 ok 'telemetry: under its prefix, too' holds '[.prefixes[] | select(.dst_prefix == "fd00::/64" and .cc == "bpf_swift" and .samples > 10)] | length == 1'
 ok 'telemetry: flows and prefixes hold the same' eval "quiet && holds '([.prefixes[].samples] | add) == .samples and ([.flows[].samples] | add) == .samples'"
@@ -132,9 +198,9 @@ diag "cost: $("$swiftctl" bpf list --json | jq -c '[.telemetry.programs[] | sele
 sysctl -qw kernel.bpf_stats_enabled=0
 
 ok 'telemetry: the difference of two readings' eval "quiet; holds '.samples == 0 and (.prefixes | length) == 0' --interval 0.5"
-ok 'telemetry: a table' eval "'$swiftctl' delays --wide | grep -q '^10.0.0.0/24 *bpf_swift '"
-ok 'telemetry: by flow' eval "'$swiftctl' delays --by flow --dst $h2_ip4 --wide | grep -q '> $h2_ip4:5201'"
-ok 'telemetry: a picture' eval "'$swiftctl' delays --hist | grep -q '|#'"
+ok 'telemetry: a table' eval "'$swiftctl' delays --netns h1 --wide | grep -q '^10.0.0.0/24 *bpf_swift '"
+ok 'telemetry: by flow' eval "'$swiftctl' delays --netns h1 --by flow --dst $h2_ip4 --wide | grep -q '> $h2_ip4:5201'"
+ok 'telemetry: a picture' eval "'$swiftctl' delays --netns h1 --hist | grep -q '|#'"
 
 # --- Going --------------------------------------------------------------------------------------
 
@@ -147,6 +213,25 @@ ok 'telemetry: it unloads' "$swiftctl" bpf unload telemetry
 ok 'telemetry: no pin, program or link stays' wait_until 20 no_telemetry
 ok 'telemetry: nor a map' eval "! bpftool map show | grep -qE 'name (networks|counters|prefixes) '"
 ok 'telemetry: variants go on' carry bpf_swift -t 1
+
+# Of a VLAN's device and the one below that, which has the queue: the NIC's share begins at the latter.
+modprobe 8021q
+for end in '1 right' '2 left'; do
+	read -r host dev <<<"$end"
+	ip -n h$host link add link "$dev" name vlan9 type vlan id 9
+	ip -n h$host addr add 10.9.0.$host/24 dev vlan9
+	ip -n h$host link set vlan9 up
+done
+tc -n h1 qdisc replace dev right root tbf rate 20mbit burst 15k limit 300k
+ok 'telemetry: for one packet in two' telemetry --tx 2
+iperf_server h2
+ok 'telemetry: through a VLAN' timeout 60 ip netns exec h1 iperf3 -c 10.9.0.2 -C bpf_swift -t 2
+ok 'telemetry: the queue below it is no part of the NIC' holds_in h1 '[.flows[] | select(.remote_addr == "10.9.0.2")] | max_by(.samples) | .tx_nic_ns.count > 20 and .tx_host_ns.p90 > 1000000 and .tx_nic_ns.p90 < .tx_host_ns.p90 / 2'
+diag "VLAN: $(delays_of h1 '.flows | max_by(.samples) | [.tx_host_ns, .tx_nic_ns | [.count, .p50, .p90, .mean]]' | tr -d ' \n')"
+tc -n h1 qdisc del dev right root
+ip -n h1 link del vlan9
+cleanup_jobs
+ok 'telemetry: that unloads' "$swiftctl" bpf unload telemetry
 
 # Full maps: prefixes of 32 bits, of which there is room for few.
 ok 'telemetry: small maps' telemetry --prefixes 1 --flows 64 --v4-len 32 --prefix 10.0.0.0/25

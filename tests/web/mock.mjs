@@ -35,9 +35,11 @@ const quantiles = (p50, n) => (p50 === null ? null : { p50: Math.round(p50), p90
 
 export class Mock {
 	constructor({ start_s = 1.7e9, tick = 240 } = {}) {
-		Object.assign(this, { start_s, now: tick, interval_s: 1, port: 0, streams: new Set(), requests: [] });
+		Object.assign(this, { start_s, now: tick, interval_s: 1, interval_ms: 1000, port: 0, streams: new Set(), requests: [] });
 		// What a test may change.
-		Object.assign(this, { empty: false, moduleLoaded: true, histograms: "bpf", refuseStreams: false, token: "", nasty: "", dropped: 0, step: 1 });
+		Object.assign(this, { empty: false, moduleLoaded: true, histograms: "bpf", refuseStreams: false, told: 0, token: "", nasty: "", dropped: 0, step: 1, samples: 40, wide: false });
+		// Why no look has succeeded since `now`, and for how long.
+		Object.assign(this, { trouble: "", blind_s: 0 });
 	}
 
 	time_s(tick = this.now) {
@@ -72,23 +74,33 @@ export class Mock {
 		};
 		if (this.nasty && place === 0 && i === 0)
 			Object.assign(flow, { cc: this.nasty, remote: this.nasty, local: this.nasty, iface: this.nasty, state: this.nasty, rtt_ns: 9e9 });
-		return flow;
+		return this.wide ? this.widest(flow) : flow;
+	}
+
+	// As long as names and numbers come.
+	widest(row) {
+		const times = Object.keys(row).filter((k) => k.endsWith("_ns")), longest = (v) => (v === null ? null : typeof v === "number" ? 88.8e6 : { ...v, p50: 88.8e6, p90: 88.8e6, p99: 888e6, mean: 88.8e6 });
+		const more = { cc: "bpf_swift_cubic", iface: "enp129s0f0np0", dst_prefix: row.dst_prefix.includes("/64") ? "2001:db8:8888:8888::/64" : row.dst_prefix, rate_bps: 888.8e9 };
+		if (row.remote)
+			Object.assign(more, { local: "[2001:db8:8888:8888:8888:8888:8888:8888]:48888", remote: "[2001:db8:8888:8888:8888:8888:8888:8889]:48888", state: "CLOSE_WAIT", fcwnd_pkts: row.fcwnd_pkts && 8888, ecwnd_pkts: row.ecwnd_pkts && 8888, retrans_pkts: 8888888, retrans_per_s: 88888, age_s: 59 * 60 + 58 });
+		return Object.assign(row, more, Object.fromEntries(times.map((k) => [k, longest(row[k])])));
 	}
 
 	prefix(p, place, tick = this.now) {
-		const w = wave(place, tick), n = 40 * p.flows;
+		const w = wave(place, tick), n = this.samples * p.flows;
 		const ns = (v) => (v === null ? null : v * w);
 		const host = p.fabric === null ? null : p.remote + p.local;
-		return {
+		const row = {
 			dst_prefix: p.dst_prefix, cc: p.cc, iface: p.iface, flows: p.flows, rate_bps: Math.round(p.flows * 1.1e9 / w),
 			rtt_ns: quantiles(p.fabric === null ? 240000 * w : ns(p.fabric) + ns(host), n), fabric_ns: quantiles(ns(p.fabric), n), host_ns: quantiles(ns(host), n),
-			remote_host_ns: quantiles(ns(p.remote), n), local_host_ns: quantiles(ns(p.local), n), tx_host_ns: p.cc === "bpf_swift" ? quantiles(1800 * w, n) : null,
+			remote_host_ns: quantiles(ns(p.remote), n), local_host_ns: quantiles(ns(p.local), n), tx_host_ns: p.cc === "bpf_swift" ? quantiles(1800 * w, n) : null, tx_nic_ns: p.cc === "bpf_swift" ? quantiles(2600 * w, n) : null,
 			target_ns: quantiles(p.fabric === null ? null : 58000, n),
 			limited: { fabric: p.limit === "fabric" ? p.flows : 0, host: p.limit === "host" ? p.flows : 0, both: 0 },
 			stamps: { hardware: p.iface === "eth0" && p.fabric ? p.flows : 0, software: p.iface === "eth1" ? p.flows : 0, none: p.fabric ? 0 : p.flows },
 			echo: { hardware: place < 3 ? p.flows : 0, software: 0, none: place < 3 ? 0 : p.flows },
 			verdict: { limit: p.limit, text: p.text, host_ns: p.limit === "host" || p.limit === "mixed" ? Math.round(w * p.remote) : 0, fabric_ns: p.limit === "fabric" || p.limit === "mixed" ? Math.round(0.75 * w * p.fabric) : 0 },
 		};
+		return this.wide ? this.widest(row) : row;
 	}
 
 	summary(history = false) {
@@ -99,7 +111,7 @@ export class Mock {
 		if (this.nasty && prefixes.length)
 			Object.assign(prefixes[0], { dst_prefix: this.nasty, cc: this.nasty, iface: this.nasty, verdict: { limit: "host", text: this.nasty, host_ns: 9e9, fabric_ns: 0 } });
 		const s = {
-			version: 1, time_s: this.time_s(), interval_s: this.interval_s, host: this.nasty || "rack7-host12", kernel: "6.12.48-amd64",
+			version: 1, time_s: this.time_s(), interval_s: this.interval_s, interval_ms: this.interval_ms, host: this.nasty || "rack7-host12", kernel: "6.12.48-amd64",
 			module: this.moduleLoaded ? { loaded: true, version: "0.1.0" } : { loaded: false }, histograms: this.histograms,
 			totals: {
 				flows: flows.length + 61, swift_flows: flows.filter((f) => f.cc !== "cubic").length, guarded_flows: this.empty ? 0 : 3,
@@ -167,7 +179,7 @@ export class Mock {
 	async answer(request, response) {
 		const url = new URL(request.url, "http://mock"), path = url.pathname;
 		this.requests.push(request.url);
-		response.setHeader("Date", new Date(this.time_s() * 1000).toUTCString());
+		response.setHeader("Date", new Date((this.time_s() + this.blind_s) * 1000).toUTCString());
 		response.setHeader("X-Content-Type-Options", "nosniff");
 		const json = (status, body) => response.writeHead(status, { "Content-Type": "application/json" }).end(JSON.stringify(body));
 		if (request.method !== "GET" && request.method !== "HEAD")
@@ -176,7 +188,7 @@ export class Mock {
 			return json(401, { version: 1, error: "a token is needed" });
 		const flow = /^\/api\/v1\/flows\/([^/]+)$/.exec(path);
 		if (path === "/api/v1/summary")
-			return json(200, this.summary(url.searchParams.get("history") === "1"));
+			return json(200, { ...this.summary(url.searchParams.get("history") === "1"), ...(this.trouble ? { error: this.trouble } : {}) });
 		if (path === "/api/v1/flows")
 			return json(...this.list(url.searchParams));
 		if (flow)
@@ -188,6 +200,11 @@ export class Mock {
 				return json(503, { version: 1, error: "too many streams" });
 			response.writeHead(200, { "Content-Type": "text/event-stream", "Cache-Control": "no-store" });
 			response.write(": hello\n\n");
+			// What was told last, to who comes late: without the error, which is the state's. That
+			// is sent with it, but may be read later.
+			response.write(`event: summary\ndata: ${JSON.stringify(this.summary())}\n\n`);
+			if (this.trouble)
+				setTimeout(() => this.trouble && this.streams.has(response) && response.write(this.state(), () => this.told++), 200);
 			this.streams.add(response);
 			return response.on("close", () => this.streams.delete(response));
 		}
@@ -205,12 +222,24 @@ export class Mock {
 	// An interval goes by.
 	tick(n = 1) {
 		this.now += n;
+		Object.assign(this, { trouble: "", blind_s: 0 });
 		const event = `event: summary\ndata: ${JSON.stringify(this.summary())}\n\n`;
 		for (const stream of this.streams) {
 			// In two pieces: a reader has to put them together.
 			stream.write(event.slice(0, 100));
 			setImmediate(() => stream.write(event.slice(100)));
 		}
+	}
+
+	// A look has failed, BLIND_S after the newest that did not.
+	fail(error, blind_s = this.interval_s) {
+		Object.assign(this, { trouble: error, blind_s });
+		for (const stream of this.streams)
+			stream.write(this.state());
+	}
+
+	state() {
+		return `event: state\ndata: ${JSON.stringify({ version: 1, time_s: this.time_s() + this.blind_s, collecting: false, error: this.trouble })}\n\n`;
 	}
 
 	// Intervals go by on their own, faster than the page is told they do.

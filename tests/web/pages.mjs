@@ -107,7 +107,7 @@ async function frozen(v) {
 }
 
 const key = (r) => `${r.dst_prefix}|${r.cc}|${r.iface}`;
-const scale = { "%": 0.01, ppm: 1e3, "b/s": 1, "kb/s": 1e3, "Mb/s": 1e6, "Gb/s": 1e9, "Tb/s": 1e12, us: 1e3, ms: 1e6, "/s": 1 };
+const scale = { "%": 0.01, ppm: 1e3, "b/s": 1, "kb/s": 1e3, "Mb/s": 1e6, "Gb/s": 1e9, "Tb/s": 1e12, M: 1e6, G: 1e9, T: 1e12, us: 1e3, ms: 1e6, "/s": 1 };
 // What a number's text says, in the unit of its value; times in ns, ages in s.
 function said(text, value) {
 	const [, number, unit = ""] = /^(-?[\d.,]+) ?(\S+)?$/.exec(text) ?? [];
@@ -160,7 +160,7 @@ portable("overview: its numbers are the API's", async (base) => {
 	assert.deepEqual(await v.numbers("#clocks tr[data-clock]"), s.clocks.map((c) => [c.offset_ns, c.drift_ppb, c.error_ns, c.age_s]));
 
 	if (rows[0]) {
-		const [r] = rows, names = ["rtt_ns", "fabric_ns", "host_ns", "remote_host_ns", "local_host_ns", "tx_host_ns", "target_ns"];
+		const [r] = rows, names = ["rtt_ns", "fabric_ns", "host_ns", "remote_host_ns", "local_host_ns", "tx_host_ns", "tx_nic_ns", "target_ns"];
 		assert.ok((await v.text("#verdict")).endsWith(r.verdict.text));
 		assert.deepEqual(await v.numbers("#quantiles tbody tr"), names.map((n) => ["p50", "p90", "p99", "mean", "n"].map((k) => of(r[n], k))));
 		const h = s.history.prefixes[key(r)];
@@ -248,13 +248,50 @@ portable("the pages come with a policy that allows no other host, and no inline 
 		assert.equal((await fetch(`${base}/${path}`)).status, 200, path);
 });
 
-portable("narrow: no page is wider than the screen", async (base) => {
-	for (const hash of ["#/", "#/flows", "#/config"]) {
-		const v = await View.open(base, hash, { width: 390, height: 844 });
-		await v.page.locator("main .panel").first().waitFor();
-		assert.ok((await v.page.evaluate(() => document.documentElement.scrollWidth)) <= 390, hash);
-		await v.close();
+// What is wider than the screen or than what holds it. What scrolls on its own may be where
+// the screen is NARROW; what ends in an ellipsis says so.
+const sticksOut = (v, narrow) => v.page.evaluate((mayScroll) => {
+	const found = [], of = (e) => `${e.tagName.toLowerCase()}${e.id ? `#${e.id}` : ""}.${e.className.baseVal ?? e.className} "${e.textContent.slice(0, 40)}"`;
+	const page = document.scrollingElement;
+	if (page.scrollWidth > innerWidth)
+		found.push(`the page: ${page.scrollWidth} of ${innerWidth}`);
+	for (const e of document.querySelectorAll("#app *")) {
+		const box = e.getBoundingClientRect(), style = getComputedStyle(e);
+		if (!box.width || style.position === "absolute" || e.closest(".skip, .u-wrap, svg, .split > *"))
+			continue;
+		if (style.overflowX === "auto") {
+			if (!mayScroll && e.scrollWidth > e.clientWidth)
+				found.push(`${of(e)} scrolls: ${e.scrollWidth} of ${e.clientWidth}`);
+		} else if (style.textOverflow !== "ellipsis" && e.scrollWidth > e.clientWidth + 1 && e.clientWidth) {
+			found.push(`${of(e)}: ${e.scrollWidth} of ${e.clientWidth}`);
+		}
+		// What is in a cell, chips and bars too, stays in it.
+		const cell = e.parentElement.closest("td, th");
+		if (cell && getComputedStyle(cell).textOverflow !== "ellipsis") {
+			const outer = cell.getBoundingClientRect();
+			if (box.right > outer.right + 0.5 || box.left < outer.left - 0.5)
+				found.push(`${of(e)} out of its cell: ${box.left} to ${box.right} of ${outer.left} to ${outer.right}`);
+		}
 	}
+	return found;
+}, narrow);
+
+async function everythingFits(base, hashes, done) {
+	const wrong = [];
+	for (const width of [390, 1280, 1440, 1920])
+		for (const hash of hashes) {
+			const v = await View.open(base, hash, { width, height: 900 });
+			await v.page.locator("main .panel").first().waitFor();
+			await done?.(v, hash);
+			wrong.push(...(await sticksOut(v, width < 1000)).map((what) => `${hash} at ${width}: ${what}`));
+			await v.close();
+		}
+	assert.deepEqual(wrong, []);
+}
+
+portable("narrow and wide: nothing is cut, no page is wider than the screen", async (base) => {
+	const { flows } = await (await fetch(`${base}/api/v1/flows?limit=1`)).json();
+	await everythingFits(base, ["#/", "#/flows", "#/config", ...flows.map((f) => `#/flow/${f.id}`)]);
 });
 
 const luminance = (rgb) => rgb.map((c) => (c / 255 <= 0.03928 ? c / 255 / 12.92 : ((c / 255 + 0.055) / 1.055) ** 2.4)).reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
@@ -293,6 +330,86 @@ portable("dark and light: the system's, else the chosen one, kept; text stands o
 });
 
 // --- what needs a server that does as it is told
+
+mocked("every text stands out from what is behind it, dark and light", async (base, mock) => {
+	const [flow] = mock.flows();
+	for (const colorScheme of ["dark", "light"])
+		for (const blind of [false, true]) {
+			const v = await View.open(base, "#/", { colorScheme });
+			for (const hash of ["#/", "#/flows", `#/flow/${flow.id}`, "#/config"]) {
+				await v.go(hash);
+				await until(hash, async () => (await v.count({ "#/": "#slowest tr[data-flow]", "#/flows": "#flows tr[data-flow]", "#/config": "#config tr[data-option]" }[hash] ?? "#numbers tr")) > 5);
+				if (blind) {
+					mock.fail("no sockets are listed");
+					await v.page.locator("#banner.bad").waitFor();
+				}
+				const texts = await v.page.evaluate(() => {
+					const found = new Map(), walker = document.createTreeWalker(document.getElementById("app"), NodeFilter.SHOW_TEXT);
+					for (let node; (node = walker.nextNode());) {
+						const e = node.parentElement;
+						if (!node.data.trim() || !e.getClientRects().length || e.closest("svg, option, :disabled, .skip"))
+							continue;
+						const behind = [];
+						for (let p = e; p; p = p.parentElement)
+							behind.unshift(getComputedStyle(p).backgroundColor);
+						found.set(JSON.stringify([getComputedStyle(e).color, behind]), `${e.tagName}.${e.className} "${node.data}"`);
+					}
+					return [...found];
+				});
+				// rgb() has 0 to 255, color(srgb) 0 to 1.
+				const rgba = (s) => s.match(/[\d.]+/g).map(Number).map((c, i) => (i < 3 && s.startsWith("color(") ? 255 * c : c));
+				const over = (below, [r, g, b, a = 1]) => [r, g, b].map((c, i) => a * c + (1 - a) * below[i]);
+				for (const [colours, where] of texts) {
+					const [text, behind] = JSON.parse(colours), ground = behind.map(rgba).reduce(over, [255, 255, 255]);
+					const ratio = contrast(over(ground, rgba(text)), ground);
+					assert.ok(ratio >= 4.5, `${colorScheme}, ${hash}: ${where}: ${ratio.toFixed(2)}`);
+				}
+				assert.ok(texts.length > 5);
+			}
+			mock.tick();
+			await v.close();
+		}
+});
+
+mocked("no label of a chart is cut off at its edge, whatever the time", async (base, mock) => {
+	const prepare = (v) => v.page.addInitScript(() => {
+		window.labels = 0;
+		window.cut = [];
+		const draw = CanvasRenderingContext2D.prototype.fillText;
+		CanvasRenderingContext2D.prototype.fillText = function (text, x, y, ...more) {
+			const m = this.measureText(text);
+			window.labels++;
+			if (text && (x + m.actualBoundingBoxRight > this.canvas.width || x - m.actualBoundingBoxLeft < 0))
+				window.cut.push(`${text}: ${x - m.actualBoundingBoxLeft} to ${x + m.actualBoundingBoxRight} of ${this.canvas.width}`);
+			return draw.call(this, text, x, y, ...more);
+		};
+	});
+	for (const width of [390, 1280, 1440]) {
+		const v = await View.open(base, "#/", { width, prepare });
+		await v.state("live");
+		for (let i = 0; i < 30; i++) { // from one label to the next
+			mock.tick();
+			await until("it is drawn", async () => (await v.numbers("#total-rate"))[0][0] === mock.summary().totals.rate_bps);
+		}
+		if (width >= 1280) // its caption is one line
+			assert.ok((await v.page.locator("#history figcaption").first().boundingBox()).height < 30, `${width}`);
+		assert.ok((await v.page.evaluate(() => window.labels)) > 100);
+		assert.deepEqual(await v.page.evaluate(() => window.cut), [], `${width}`);
+		await v.close();
+	}
+});
+
+mocked("a flow that runs no swift: no empty charts, and no verdict", async (base, mock) => {
+	const flow = mock.flows().find((f) => f.cc === "cubic");
+	const v = await View.open(base, `#/flow/${flow.id}`);
+	await until("advice", async () => /not measured in parts \(cubic\)[\s\S]*swiftctl enable/.test(await v.text("#next")));
+	assert.doesNotMatch(await v.text("#next"), /holds it back/);
+	assert.match(await v.text("#history"), /No delay in parts to draw/);
+	assert.equal(await v.count("#history canvas"), 1); // its rate
+	await v.go(`#/?dst=${encodeURIComponent("10.9.0.0/24|cubic|eth0")}`);
+	await until("a word", async () => /None of its flows has both a window and a target/.test(await v.page.locator("#windows svg").textContent()));
+	await v.close();
+});
 
 mocked("live: each interval's numbers appear, in the charts too", async (base, mock) => {
 	const v = await View.open(base);
@@ -360,12 +477,83 @@ mocked("nothing new is collected: the page says how old its numbers are", async 
 	await v.close();
 });
 
+mocked("an interval that swiftd has stretched does not make the numbers old", async (base, mock) => {
+	mock.interval_ms = 60000;
+	const v = await View.open(base);
+	await v.state("live");
+	await until("five seconds", async () => /[5-9](\.\d)? s old/.test(await v.text("#state")));
+	assert.equal(await v.page.locator("#banner").isVisible(), false);
+	await v.close();
+});
+
+mocked("swiftd cannot look at the flows: the page says so, and why, until it can", async (base, mock) => {
+	mock.interval_ms = 60000; // old numbers alone would not be said
+	const v = await View.open(base);
+	await v.state("live");
+	mock.fail("this kernel cannot list TCP sockets");
+	await until("the banner", async () => /cannot look at the flows: this kernel cannot list TCP sockets\./.test(await v.text("#banner")));
+	mock.tick();
+	await until("no banner", async () => !(await v.page.locator("#banner").isVisible()));
+	await v.close();
+});
+
+mocked("opened, polled or with a new stream while swiftd cannot look: one line says why, and how old", async (base, mock) => {
+	const why = "this kernel cannot list TCP sockets", says = /cannot look at the flows: this kernel cannot list TCP sockets\. The numbers below are (\d+) min \d+ s old;/;
+	mock.interval_ms = 60000; // old numbers alone would not be said
+	mock.refuseStreams = true;
+	mock.fail(why, 125);
+	for (const hash of ["#/", "#/flows", "#/config"]) {
+		const v = await View.open(base, hash);
+		await v.state("polling");
+		await until(`the banner, by the summary alone, on ${hash}`, async () => says.exec(await v.text("#banner"))?.[1] === "2");
+		assert.equal((await v.text("body")).split(why).length - 1, 1, hash);
+		await v.close();
+	}
+	Object.assign(mock, { interval_ms: 1000, requests: [] });
+	const v = await View.open(base);
+	const gone = () => until("no banner", async () => !(await v.page.locator("#banner").isVisible()));
+	const said = (minutes) => until(`the banner, ${minutes} min`, async () => says.exec(await v.text("#banner"))?.[1] === `${minutes}`);
+	await said(2);
+	mock.fail(why, 305); // and its own clock tells better than the page's
+	await said(5);
+	assert.match(await v.attributes("#state", "class").then(([c]) => c), /bad/);
+	mock.tick();
+	await gone();
+	mock.fail(why, 185);
+	await said(3);
+	// The stream's first summary bears no error: what was known stays.
+	await v.page.evaluate(() => {
+		window.flickers = 0;
+		new MutationObserver(() => { window.flickers += document.getElementById("banner").hidden; }).observe(document.getElementById("banner"), { attributes: true });
+	});
+	mock.refuseStreams = false;
+	await v.state("live");
+	await until("the stream's state", async () => mock.told > 0);
+	assert.equal((await v.text("body")).split(why).length - 1, 1);
+	await v.picture("blind");
+	mock.tick(); // behind the state in the stream
+	await gone();
+	assert.equal(await v.page.evaluate(() => window.flickers), 1); // now, and not before
+	await v.state("live");
+	await v.close();
+});
+
 mocked("data that was old when the page came is called old", async (base, mock) => {
 	const time_s = mock.time_s.bind(mock);
 	mock.summary = ((original) => (history) => ({ ...original(history), time_s: time_s() - 90 }))(mock.summary.bind(mock));
 	const v = await View.open(base);
 	await until("the banner", async () => /The numbers are 1 min 3\d s old/.test(await v.text("#banner")));
 	await v.close();
+});
+
+mocked("nothing is cut where all that is shown is at its widest", async (base, mock) => {
+	Object.assign(mock, { samples: 123456789, wide: true, moduleLoaded: false, histograms: "sampled", dropped: 123456 });
+	const [flow] = mock.flows();
+	await everythingFits(base, ["#/", "#/flows", `#/flow/${flow.id}`, "#/config"], async (v, hash) => {
+		await until("it is there", async () => (await v.count({ "#/": "#slowest tr[data-flow]", "#/flows": "#flows tr[data-flow]", "#/config": "#config tr[data-option]" }[hash] ?? "#numbers tr")) > 5);
+		if (hash === "#/")
+			assert.equal(await v.text("#quantiles tbody tr td:last-child"), "4.44 G");
+	});
 });
 
 mocked("no module, sampled histograms, left out destinations are said", async (base, mock) => {
@@ -526,7 +714,7 @@ mocked("nothing jumps while numbers change", async (base, mock) => {
 	const heights = () => v.page.evaluate(() => [...document.querySelectorAll(".panel, .facts > div, #destinations th")].map((e) => { const r = e.getBoundingClientRect(); return [r.x, r.y, r.width, r.height].map(Math.round).join(); }));
 	const before = await heights();
 	const until_tick = mock.now + 60;
-	await until("many intervals", () => mock.now > until_tick);
+	await until("many intervals", () => mock.now > until_tick, 60000);
 	assert.deepEqual(await heights(), before);
 	assert.deepEqual(await v.page.evaluate(() => window.shifts), []);
 	await v.close();
@@ -589,7 +777,7 @@ mocked("what is beyond max_prefixes is one row, and asks for no prefix", async (
 	const v = await View.open(base);
 	await v.page.locator("tr[data-prefix^=other]").waitFor();
 	await v.page.locator("#clocks").waitFor();
-	assert.equal(await v.count("#slowest"), 0);
+	assert.equal(await v.count("#slowest, #windows"), 0);
 	await v.go("#/flows");
 	await v.page.locator("#flows tr[data-flow]").first().waitFor();
 	assert.deepEqual(await v.attributes("select[name=prefix] option", "value"), [""]);

@@ -175,9 +175,13 @@ def cached(path):
         return None
 
 
-def make(run, machine, guests, options, progress):
+def key_of(run, machine):
+    return uml.key(run, machine.of(run.job["modules"]))
+
+
+def make(run, key, machine, guests, options, progress):
     """One run's entry in the result; from the cache, if it was made before."""
-    path = OUT / "cache" / f"{uml.key(run, machine.of(run.job['modules']))}.json"
+    path = OUT / "cache" / f"{key}.json"
     found = None if options.fresh or options.keep else cached(path)
     if found:
         progress.finished(run, "as before")
@@ -203,12 +207,17 @@ def make(run, machine, guests, options, progress):
 
 def make_all(runs, machine, options, log):
     guests = uml.Guests()
-    progress = Progress(len(runs), log)
+    keys = [key_of(run, machine) for run in runs]
+    distinct = dict(zip(keys, runs))  # experiments may share runs
+    progress = Progress(len(distinct), log)
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         try:
-            futures = [pool.submit(make, run, machine, guests, options, progress) for run in runs]
-            concurrent.futures.wait(futures, return_when=concurrent.futures.FIRST_EXCEPTION)
-            return [future.result() for future in futures if not future.cancelled()]
+            made = {key: pool.submit(make, run, key, machine, guests, options, progress)
+                    for key, run in distinct.items()}
+            done, _ = concurrent.futures.wait(made.values(), return_when=concurrent.futures.FIRST_EXCEPTION)
+            for future in done:
+                future.result()
+            return [made[key].result() for key in keys]
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             guests.end_all()

@@ -1,0 +1,117 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""The fleet's files: usage fleet.py PART, at the top of the checkout; exit status and a line say what is
+wrong. grafana: writes a rules file made of the dashboard's expressions to stdout, for promtool.
+kubernetes: the manifests' structure, and that they are scraped. alerts: each alert has its test and its row in fleet.md."""
+
+import json, pathlib, re, sys
+
+import yaml
+
+FLEET = pathlib.Path("scripts/fleet")
+
+
+def grafana():
+    board = json.loads((FLEET / "grafana/tcp_swift.json").read_text(encoding="utf-8"))
+    panels = [p for p in board["panels"] if p["type"] != "row"]
+    ids = [p["id"] for p in board["panels"]]
+    assert len(ids) == len(set(ids)), "panels share an id"
+    names = {v["name"] for v in board["templating"]["list"]}
+    rules = []
+    for panel in panels:
+        place = panel["gridPos"]
+        assert 0 <= place["x"] and place["x"] + place["w"] <= 24, panel["title"]
+        assert panel["description"] and panel["fieldConfig"]["defaults"]["unit"], panel["title"]
+        for target in panel["targets"]:
+            expr = target["expr"].replace("$__rate_interval", "5m")
+            used = set(re.findall(r"\$(\w+)", expr))
+            assert used <= names, f"{panel['title']}: no variable {used - names}"
+            rules.append({"record": f"panel:{panel['id']}:{target['refId']}", "expr": re.sub(r"\$\w+", ".*", expr)})
+    assert len(rules) >= 15, "hardly a panel"
+    yaml.safe_dump({"groups": [{"name": "panels", "rules": rules}]}, sys.stdout)
+
+
+def alerts():
+    rules = yaml.safe_load((FLEET / "prometheus/alerts.yml").read_text(encoding="utf-8"))
+    tests = yaml.safe_load((FLEET / "prometheus/alerts_test.yml").read_text(encoding="utf-8"))
+    page = pathlib.Path("Documentation/fleet.md").read_text(encoding="utf-8")
+    names = [rule["alert"] for group in rules["groups"] for rule in group["rules"]]
+    fires = {case["alertname"] for test in tests["tests"] for case in test["alert_rule_test"] if case["exp_alerts"]}
+    for name in names:
+        assert name in fires, f"no test in which {name} fires"
+        assert f"`{name}`" in page, f"fleet.md lacks {name}"
+
+
+# What the API server would refuse, as far as these kinds use it: field by field.
+POD = {"hostNetwork": bool, "dnsPolicy": str, "automountServiceAccountToken": bool, "priorityClassName": str,
+       "tolerations": list, "initContainers": list, "containers": list, "volumes": list}
+CONTAINER = {"name": str, "image": str, "command": list, "args": list, "securityContext": dict, "resources": dict,
+             "volumeMounts": list, "ports": list, "readinessProbe": dict, "livenessProbe": dict}
+SECURITY = {"runAsUser": int, "allowPrivilegeEscalation": bool, "readOnlyRootFilesystem": bool, "capabilities": dict,
+            "seccompProfile": dict}
+
+
+def fields(what, there, allowed):
+    for key, value in there.items():
+        assert key in allowed, f"{what}: unknown field {key}"
+        assert isinstance(value, allowed[key]), f"{what}.{key}: {value!r}"
+
+
+def kubernetes():
+    documents = list(yaml.safe_load_all((FLEET / "kubernetes/daemonset.yaml").read_text(encoding="utf-8")))
+    kinds = {d["kind"]: d for d in documents}
+    assert set(kinds) == {"Namespace", "ConfigMap", "DaemonSet"}, kinds
+    for document in documents:
+        fields(document["kind"], document, {"apiVersion": str, "kind": str, "metadata": dict, "data": dict, "spec": dict})
+        assert re.fullmatch(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?", document["metadata"]["name"])
+    spec = kinds["DaemonSet"]["spec"]
+    fields("spec", spec, {"selector": dict, "updateStrategy": dict, "template": dict})
+    labels = spec["template"]["metadata"]["labels"]
+    assert spec["selector"]["matchLabels"].items() <= labels.items(), "the selector does not fit the template"
+    pod = spec["template"]["spec"]
+    fields("pod", pod, POD)
+    volumes = {v["name"] for v in pod["volumes"]}
+    mounted = set()
+    for container in pod["initContainers"] + pod["containers"]:
+        fields(container["name"], container, CONTAINER)
+        fields(container["name"], container["securityContext"], SECURITY)
+        assert container["securityContext"]["capabilities"]["drop"] == ["ALL"]
+        assert "privileged" not in container["securityContext"]
+        paths = [m["mountPath"] for m in container["volumeMounts"]]
+        for path in paths:
+            assert not any(path != other and path.startswith(other + "/") for other in paths), f"{path} lies in another mount"
+        mounted |= {m["name"] for m in container["volumeMounts"]}
+    assert mounted == volumes, f"volumes and mounts differ: {mounted ^ volumes}"
+    # The rights are those of the unit, no more.
+    unit = pathlib.Path("userspace/swiftd/swiftd.service").read_text(encoding="utf-8")
+    wanted = re.search(r"^CapabilityBoundingSet=(.*)$", unit, re.M)[1].replace("CAP_", "").split()
+    assert pod["containers"][0]["securityContext"]["capabilities"]["add"] == wanted, wanted
+    # swiftd without sock_diag is not ready, and goes on trying: nobody is to end it.
+    swiftd = pod["containers"][0]
+    port = swiftd["ports"][0]["name"]
+    assert swiftd["readinessProbe"]["httpGet"] == {"path": "/healthz", "port": port}
+    assert swiftd["livenessProbe"].get("tcpSocket") == {"port": port}, "the liveness probe asks for more than the port"
+    # Who follows prometheus.io's annotations sends no token; the job has it, and finds the pods.
+    assert not spec["template"]["metadata"].get("annotations"), "annotations"
+    scrape = yaml.safe_load((FLEET / "kubernetes/scrape.yml").read_text(encoding="utf-8"))
+    job, = scrape["scrape_configs"]
+    assert job["authorization"]["credentials_file"] and "scheme" not in job, "pods serve HTTP, and want a token"
+    assert job.pop("kubernetes_sd_configs") == [{"role": "pod", "namespaces": {"names": [kinds["Namespace"]["metadata"]["name"]]}}]
+    keep = next(r for r in job["relabel_configs"] if r.get("action") == "keep")
+    assert keep["regex"] == f"{labels['app.kubernetes.io/name']};{port}", keep
+    named = next(r["replacement"] for r in job["relabel_configs"] if r.get("target_label") == "job")
+    rules = (FLEET / "prometheus/alerts.yml").read_text(encoding="utf-8")
+    assert {named} == set(re.findall(r'job="([^"]*)"', rules)), f"alerts do not know the job {named}"
+    config = kinds["ConfigMap"]["data"]["swiftd.toml"]
+    token = re.search(r'token_file = "([^"]+)/token"', config)[1]
+    assert any(m["mountPath"] == token for m in pod["containers"][0]["volumeMounts"]), f"nothing is mounted at {token}"
+    if len(sys.argv) > 2: # swiftd judges its configuration
+        pathlib.Path(sys.argv[2]).write_text(config, encoding="utf-8")
+    if len(sys.argv) > 3: # promtool the job, but for the discovery, which Debian's does not have
+        pathlib.Path(sys.argv[3]).write_text(yaml.safe_dump(scrape), encoding="utf-8")
+
+
+try:
+    {"grafana": grafana, "alerts": alerts, "kubernetes": kubernetes}[sys.argv[1]]()
+except AssertionError as error:
+    sys.exit(f"fleet.py {sys.argv[1]}: {error}")
