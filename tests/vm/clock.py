@@ -44,7 +44,7 @@ def enter(netns):
         expect(not libc.setns(file.fileno(), CLONE_NEWNET), f"cannot enter {netns}")
 
 
-def wait_until(what, condition, seconds=20):
+def wait_until(what, condition, seconds=120):
     end = time.monotonic() + seconds
     while not condition():
         expect(time.monotonic() < end, f"in vain for {seconds} s: {what}")

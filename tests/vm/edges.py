@@ -125,7 +125,7 @@ def info(sock):
             **{name: struct.unpack_from("I", raw, at)[0] for name, at in u32.items()}}
 
 
-def wait_until(what, condition, seconds=20):
+def wait_until(what, condition, seconds=120):
     end = time.monotonic() + seconds
     while not condition():
         expect(time.monotonic() < end, f"in vain for {seconds} s: {what}")
