@@ -124,7 +124,7 @@ class Plan:
         try:
             self.ccs = choose_ccs(options.cc, self.experiment)
             self.cases = choose_cases(options.case, experiment.cases(self.experiment))
-            self.seeds = options.seeds or self.experiment.raw.get("seeds", 1)
+            self.seeds = options.seeds or self.experiment.seeds
             self.runs = [uml.prepare(case, cc, seed) for case in self.cases for cc in self.ccs
                          for seed in range(1, self.seeds + 1)]
         except Mistake as mistake:

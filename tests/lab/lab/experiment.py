@@ -91,6 +91,13 @@ class Experiment:
     def ccs(self):
         return self.raw.get("ccs", [])
 
+    @property
+    def seeds(self):
+        spec = {"seeds": self.raw.get("seeds", 1)}
+        if self.scale < 1:
+            scaled(spec, self.raw.get("scale", {}), self.scale, {})
+        return spec["seeds"]
+
 
 # --- Values by dotted keys -------------------------------------------------------------
 
