@@ -120,4 +120,5 @@ echo >$nic/attach
 ok 'bpf: the NIC goes' rmmod stampnic
 bpf_unload
 ok 'bpf: it unloads' wait_until 10 not bpf_names
+cleanup_jobs
 bpf_leave_cgroup

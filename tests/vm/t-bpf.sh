@@ -32,8 +32,8 @@ bpf_targets=(max_rtt_ns=30000000 target_policy=0 base_target_ns=4000000 endpoint
 marked_cwnd() { # PER-MILLE
 	in_ns r1 nft "flush ruleset; add table ip ce; add chain ip ce forward { type filter hook forward priority 0; }
 		add rule ip ce forward ip ecn { ect0, ect1 } numgen random mod 1000 < $1 ip ecn set ce" || return
-	sleep 1 # some hundred round trips
-	for _ in $(seq 20); do
+	sleep 0.5 # some hundred round trips
+	for _ in $(seq 10); do
 		in_ns h1 ss -Htin state established dport = :5201 | grep -o ' cwnd:[0-9]*' | cut -d: -f2 | sort -n | tail -1
 		sleep 0.05
 	done | awk '{ sum += $1 } END { print int(sum / NR); exit !NR }'
@@ -160,9 +160,9 @@ measure() { # CC; adds goodput and the ping's 99th percentile in us to the file 
 	local cc=$1 ping bps
 	bpf_hosts "$cc" h1 h2
 	iperf_server h2 -1 || return
-	ip netns exec h1 ping -i 0.005 -w 9 "$h2_ip4" >"$work/ping" &
+	ip netns exec h1 ping -i 0.005 -w 5 "$h2_ip4" >"$work/ping" &
 	ping=$!
-	bps=$(timeout 40 ip netns exec h1 iperf3 --json -c "$h2_ip4" -P 4 -t 8 -O 2 |
+	bps=$(timeout 40 ip netns exec h1 iperf3 --json -c "$h2_ip4" -P 4 -t 4 -O 2 |
 		jq -e '.end.sum_received.bits_per_second | floor') || return
 	wait $ping
 	wait_until 10 not listening h2 5201

@@ -7,9 +7,8 @@ cd "$top" || exit 1
 # shellcheck source-path=SCRIPTDIR source=../docs/lib.sh
 . tests/docs/lib.sh
 PATH=$top/out/build/userspace:$PATH
-mkdir -p "/lib/modules/$(uname -r)/updates"
-cp "$module" "/lib/modules/$(uname -r)/updates"
-depmod
+installed=lib/modules/$(uname -r)
+cp -r "$top/out/kmod/$(uname -r)/depmod/$installed"/{updates,modules.*} "/$installed" # of tests/vm/depmod
 modprobe -a sch_ets cls_flower
 
 mkdir -p "$work/reader"
