@@ -6,6 +6,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 KERNELS ?= 6.1 6.12
 MINUTES ?= 20
+JOBS ?= 2
 SETUP ?= scripts/setup
 PREFIX ?= /usr/local
 BPF := $(patsubst bpf/%.bpf.c,out/bpf/%.bpf.o,$(wildcard bpf/*.bpf.c))
@@ -41,7 +42,7 @@ demo: setup-guests setup-report kmod-6.12 tools out/build/wire.bpf.o ## Swift be
 	@scripts/demo
 
 check: setup-guests setup-browser setup-packages setup-fleet lab-kernel kmod test-builds bpf $(BPF_TESTS) out/build/wire.bpf.o out/build/tunables.txt ## all tests; the last line counts them
-	@tests/check --jobs 2
+	@tests/check --jobs $(JOBS)
 
 test-builds: setup-build setup-web
 	@for kind in plain asan tsan; do echo "building user space and its tests ($$kind)"; tests/build $$kind || exit; done
