@@ -18,13 +18,6 @@ constexpr const char *clocks_map = "/swift_clocks";
 constexpr const char *napis_map = "/swift_clock_napis";
 constexpr std::int64_t ms = 1000000;
 
-template <typename T> BpfBytes bytes_of(const T &value)
-{
-	const auto *p = reinterpret_cast<const std::byte *>(&value);
-
-	return {p, p + sizeof(value)};
-}
-
 template <typename T> std::optional<T> value_of(const BpfBytes &bytes)
 {
 	T value;
@@ -146,7 +139,7 @@ BpfFed BpfClocks::set(std::uint32_t ifindex, const ClockLine &line, std::uint32_
 	for (const std::string &name : *names) {
 		const std::string dir = dir_of(name);
 
-		if (auto ok = write(dir, bytes_of(key), bytes_of(clock), now_ns); ok)
+		if (auto ok = write(dir, bpf_bytes(key), bpf_bytes(clock), now_ns); ok)
 			fed.variants.push_back(name);
 		else if (!fed.error && host_.exists(dir)) // not unloaded meanwhile
 			fed.error = ok.error();
@@ -173,7 +166,7 @@ Result<void> BpfClocks::set_napis(const std::string &pin, const BpfBytes &device
 	}
 	for (const std::uint32_t id : missing)
 		// Where there is no room packets are known by the device that they came by.
-		if (auto ok = host_.write(pin, bytes_of(id), device); !ok && !is_full(ok.error()))
+		if (auto ok = host_.write(pin, bpf_bytes(id), device); !ok && !is_full(ok.error()))
 			return ok;
 	return {};
 }
@@ -188,7 +181,7 @@ Result<void> BpfClocks::set_napis(std::uint32_t ifindex, const std::vector<std::
 	for (const std::string &name : *names) {
 		const std::string dir = dir_of(name);
 
-		if (auto ok = set_napis(dir + napis_map, bytes_of(key_of(netns_, ifindex)), napis);
+		if (auto ok = set_napis(dir + napis_map, bpf_bytes(key_of(netns_, ifindex)), napis);
 		    !ok && result && host_.exists(dir))
 			result = ok;
 	}
@@ -198,7 +191,7 @@ Result<void> BpfClocks::set_napis(std::uint32_t ifindex, const std::vector<std::
 void BpfClocks::remove(std::uint32_t ifindex)
 {
 	const auto names = variants();
-	const BpfBytes key = bytes_of(key_of(netns_, ifindex));
+	const BpfBytes key = bpf_bytes(key_of(netns_, ifindex));
 
 	for (const std::string &name : names ? *names : std::vector<std::string>())
 		(void)!host_.erase(dir_of(name) + clocks_map, key);

@@ -23,6 +23,7 @@
 #include <map>
 #include <set>
 
+#include "clock_ns.h"
 #include "fd.h"
 #include "text.h"
 
@@ -962,14 +963,6 @@ public:
 	}
 
 private:
-	static std::int64_t clock_ns(clockid_t clock)
-	{
-		timespec t{};
-
-		clock_gettime(clock, &t);
-		return t.tv_sec * 1000000000LL + t.tv_nsec;
-	}
-
 	const KernelTypes &types() const
 	{
 		if (!types_)

@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -19,6 +20,21 @@
 namespace swift {
 
 using BpfBytes = std::vector<std::byte>;
+
+// A key or a value of a map, as the kernel wants it.
+template <typename T> BpfBytes bpf_bytes(const T &value)
+{
+	static_assert(std::is_trivially_copyable_v<T>);
+	const auto *p = reinterpret_cast<const std::byte *>(&value);
+
+	return {p, p + sizeof(value)};
+}
+
+// Of an array.
+inline BpfBytes bpf_first_key()
+{
+	return bpf_bytes(std::uint32_t{0});
+}
 
 enum class BpfProgramKind { congestion, sock_ops, cgroup_skb, tracing, raw_tracepoint, other };
 

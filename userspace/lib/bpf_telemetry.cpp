@@ -17,7 +17,6 @@ namespace swift {
 
 namespace {
 
-constexpr const char *lock_path = "/run/tcp_swift/lock"; // one for all that swiftctl changes
 constexpr const char *object_name = "swift_telemetry.bpf.o";
 constexpr const char *tracepoint = "swift_sample";
 constexpr const char *decided = "swift_decided_at"; // of a variant
@@ -29,18 +28,6 @@ constexpr unsigned mapped_bits = 96;
 constexpr std::size_t cc_bytes = 16;
 constexpr const char *module_cc = "swift";
 
-template <typename T> BpfBytes bytes_of(const T &value)
-{
-	const auto *p = reinterpret_cast<const std::byte *>(&value);
-
-	return {p, p + sizeof(value)};
-}
-
-BpfBytes first_key() // of an array
-{
-	return BpfBytes(sizeof(std::uint32_t));
-}
-
 std::string staging_dir()
 {
 	return telemetry_dir() + "~new";
@@ -51,7 +38,7 @@ BpfBytes cc_constant(const std::string &name)
 	std::array<char, cc_bytes> out{};
 
 	std::copy_n(name.begin(), std::min(name.size(), out.size() - 1), out.begin());
-	return bytes_of(out);
+	return bpf_bytes(out);
 }
 
 // "link_bpf_swift~57": name and number. (bpffs takes no dots, names of variants no tildes.)
@@ -133,9 +120,9 @@ Result<void> BpfTelemetry::make_other(const std::string &dir, const std::string 
 
 	key.prefix_len = TELEMETRY_OTHER;
 	std::copy_n(cc.begin(), std::min(cc.size(), sizeof(key.cc) - 1), key.cc);
-	if (auto there = host_.read(dir + "/prefixes", bytes_of(key)); there && *there)
+	if (auto there = host_.read(dir + "/prefixes", bpf_bytes(key)); there && *there)
 		return {};
-	return host_.write(dir + "/prefixes", bytes_of(key), bytes_of(nothing));
+	return host_.write(dir + "/prefixes", bpf_bytes(key), bpf_bytes(nothing));
 }
 
 Result<bool> BpfTelemetry::attach_module(const std::string &dir)
@@ -153,7 +140,7 @@ Result<bool> BpfTelemetry::attach_module(const std::string &dir)
 Result<std::unique_ptr<BpfObject>> BpfTelemetry::open_again(const std::string &dir,
 							    const std::string &program)
 {
-	auto settings = host_.read(dir + "/settings", first_key());
+	auto settings = host_.read(dir + "/settings", bpf_first_key());
 
 	if (!settings)
 		return settings.error();
@@ -248,7 +235,7 @@ Result<void> BpfTelemetry::watch_in(const std::string &dir, const std::string &n
 		(void)host_.remove_pin(dir + "/" + old[i]);
 		(void)host_.remove_pin(dir + "/prog_" + old[i].substr(5));
 	}
-	return host_.write(variant + "/telemetry_on", first_key(), bytes_of(std::uint32_t{1}));
+	return host_.write(variant + "/telemetry_on", bpf_first_key(), bpf_bytes(std::uint32_t{1}));
 }
 
 Result<void> BpfTelemetry::watch(const std::string &name)
@@ -340,7 +327,7 @@ Result<void> BpfTelemetry::build(Plan &plan, bool &module_attached, std::optiona
 				     std::pair("tx_packets", one_in ? TELEMETRY_MAX_TX_PACKETS : 1U)})
 		if (auto ok = object.set_max_entries(map, n); !ok)
 			return ok;
-	if (auto ok = object.set_constant("tx_threshold", bytes_of(one_in ? 0xffffffffU / one_in : 0)); !ok)
+	if (auto ok = object.set_constant("tx_threshold", bpf_bytes(one_in ? 0xffffffffU / one_in : 0)); !ok)
 		return ok;
 	if (auto ok = object.set_constant("cc_name", cc_constant(module_cc)); !ok)
 		return ok;
@@ -355,10 +342,10 @@ Result<void> BpfTelemetry::build(Plan &plan, bool &module_attached, std::optiona
 	for (const std::string &p : plan.programs)
 		if (auto ok = object.pin_program(p, dir + "/prog_" + p); !ok)
 			return ok;
-	if (auto ok = host_.write(dir + "/settings", first_key(), bytes_of(plan.settings)); !ok)
+	if (auto ok = host_.write(dir + "/settings", bpf_first_key(), bpf_bytes(plan.settings)); !ok)
 		return ok;
 	for (const bpf_swift_prefix &net : plan.networks)
-		if (auto ok = host_.write(dir + "/networks", bytes_of(net), bytes_of(net.prefix_len)); !ok)
+		if (auto ok = host_.write(dir + "/networks", bpf_bytes(net), bpf_bytes(net.prefix_len)); !ok)
 			return ok;
 	if (auto ok = make_other(dir, module_cc); !ok)
 		return ok;
@@ -397,7 +384,7 @@ BpfReport BpfTelemetry::load(const TelemetryRequest &request)
 	if (!dry && !system_.is_root())
 		return failed(Error{"needs root (--dry-run does not)"});
 	if (!dry) {
-		auto held = system_.lock(lock_path);
+		auto held = system_.lock(changes_lock_path);
 
 		if (!held)
 			return failed(held.error());
@@ -441,8 +428,8 @@ BpfReport BpfTelemetry::load(const TelemetryRequest &request)
 			report.verifier_log = plan->object->verifier_log();
 			(void)take_down(staging_dir());
 			for (const std::string &name : variants())
-				(void)host_.write(std::string(bpf_pin_dir) + "/" + name + "/telemetry_on", first_key(),
-						  bytes_of(std::uint32_t{0}));
+				(void)host_.write(std::string(bpf_pin_dir) + "/" + name + "/telemetry_on", bpf_first_key(),
+						  bpf_bytes(std::uint32_t{0}));
 			return failed(ok.error());
 		}
 	}
@@ -499,7 +486,7 @@ BpfReport BpfTelemetry::unload(bool module_only, bool dry_run)
 	if (!dry_run && !system_.is_root())
 		return failed(Error{"needs root (--dry-run does not)"});
 	if (!dry_run) {
-		auto held = system_.lock(lock_path);
+		auto held = system_.lock(changes_lock_path);
 
 		if (!held)
 			return failed(held.error());
@@ -523,8 +510,8 @@ BpfReport BpfTelemetry::unload(bool module_only, bool dry_run)
 	if (dry_run)
 		return report;
 	for (const std::string &name : variants())
-		if (auto ok = host_.write(std::string(bpf_pin_dir) + "/" + name + "/telemetry_on", first_key(),
-					  bytes_of(std::uint32_t{0}));
+		if (auto ok = host_.write(std::string(bpf_pin_dir) + "/" + name + "/telemetry_on", bpf_first_key(),
+					  bpf_bytes(std::uint32_t{0}));
 		    !ok)
 			return failed(ok.error());
 	for (const std::string &dir : {telemetry_dir(), staging_dir()})
@@ -562,7 +549,7 @@ std::optional<TelemetryStatus> BpfTelemetry::status() const
 		s.max_flows = map->max_entries;
 	if (const auto map = host_.map(dir + "/prefixes"))
 		s.max_prefixes = map->max_entries - telemetry_spare_prefixes;
-	if (const auto bytes = host_.read(dir + "/settings", first_key());
+	if (const auto bytes = host_.read(dir + "/settings", bpf_first_key());
 	    bytes && *bytes && (*bytes)->size() == sizeof(telemetry_settings)) {
 		telemetry_settings settings{};
 

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstring>
 #include <functional>
+#include <span>
 #include <thread>
 
 #include "diag.h"
@@ -17,7 +18,6 @@ namespace swift {
 
 namespace {
 
-constexpr const char *lock_path = "/run/tcp_swift/lock"; // one for all that swiftctl changes
 constexpr std::string_view default_cc_sysctl = "net.ipv4.tcp_congestion_control";
 constexpr std::string_view available_cc_sysctl = "net.ipv4.tcp_available_congestion_control";
 constexpr std::uint32_t default_key_length = 0xffffffffU; // of no prefix: the values of all others
@@ -38,16 +38,9 @@ std::string default_file(const std::string &name)
 	return "/run/tcp_swift/bpf-" + name + ".default";
 }
 
-BpfBytes bytes_of(const void *data, std::size_t size)
-{
-	const auto *p = static_cast<const std::byte *>(data);
-
-	return {p, p + size};
-}
-
 BpfBytes key_of(const BpfPrefix &prefix)
 {
-	return bytes_of(&prefix, sizeof(prefix));
+	return bpf_bytes(prefix);
 }
 
 BpfBytes default_key()
@@ -55,14 +48,11 @@ BpfBytes default_key()
 	return key_of(BpfPrefix{default_key_length, {}});
 }
 
-BpfBytes first_key() // of an array
-{
-	return BpfBytes(sizeof(std::uint32_t));
-}
-
 BpfBytes bytes_of(const BpfValues &values)
 {
-	return bytes_of(values.data(), values.size() * sizeof(std::uint32_t));
+	const auto bytes = std::as_bytes(std::span(values));
+
+	return {bytes.begin(), bytes.end()};
 }
 
 Result<BpfValues> values_of(const BpfLaw &law, const BpfBytes &bytes)
@@ -446,7 +436,7 @@ BpfReport BpfVariants::unload(const std::string &name, bool dry_run)
 		return failed(ok.error());
 	}
 	if (!dry_run) {
-		auto held = system_.lock(lock_path);
+		auto held = system_.lock(changes_lock_path);
 
 		if (!held)
 			return failed(held.error());
@@ -530,7 +520,7 @@ Result<void> BpfVariants::build(const BpfLoadRequest &request, Plan &plan, BpfRe
 		return ok;
 	if (auto ok = host_.write(dir + "/tunables", default_key(), bytes_of(plan.values)); !ok)
 		return ok;
-	if (auto ok = object.write_map(std::string(plan.law->params_map), first_key(), plan.params); !ok)
+	if (auto ok = object.write_map(std::string(plan.law->params_map), bpf_first_key(), plan.params); !ok)
 		return ok;
 
 	for (const BpfProgram &p : plan.programs) {
@@ -589,7 +579,7 @@ BpfReport BpfVariants::load(const BpfLoadRequest &request)
 		return failed(ok.error());
 	}
 	if (!request.dry_run) {
-		auto held = system_.lock(lock_path);
+		auto held = system_.lock(changes_lock_path);
 
 		if (!held)
 			return failed(held.error());
@@ -789,7 +779,7 @@ BpfReport BpfVariants::swap(const BpfLoadRequest &request)
 		return failed(ok.error());
 	}
 	if (!request.dry_run) {
-		auto held = system_.lock(lock_path);
+		auto held = system_.lock(changes_lock_path);
 
 		if (!held)
 			return failed(held.error());
@@ -923,7 +913,7 @@ Result<BpfSettings> BpfVariants::get(const std::string &name)
 		return used && *used && wanted && **used == *wanted;
 	};
 
-	out.differs = !same(std::string(out.law->params_map), first_key(), out.values);
+	out.differs = !same(std::string(out.law->params_map), bpf_first_key(), out.values);
 	for (const auto &[prefix, values] : out.profiles)
 		out.differs |= !same(std::string(out.law->profiles_map), key_of(prefix), values);
 	if (const std::string profiles = dir + "/" + std::string(out.law->profiles_map);
@@ -966,7 +956,7 @@ BpfReport BpfVariants::set(const BpfSetRequest &request)
 	if (!system_.is_root())
 		return failed(Error{"needs root"});
 	if (!request.dry_run) {
-		auto held = system_.lock(lock_path);
+		auto held = system_.lock(changes_lock_path);
 
 		if (!held)
 			return failed(held.error());
@@ -983,7 +973,7 @@ BpfReport BpfVariants::set(const BpfSetRequest &request)
 	const std::string params_pin =
 		dir + "/" + std::string(prefix ? law.profiles_map : law.params_map);
 	const BpfBytes values_key = prefix ? key_of(*prefix) : default_key();
-	const BpfBytes params_key = prefix ? key_of(*prefix) : first_key();
+	const BpfBytes params_key = prefix ? key_of(*prefix) : bpf_first_key();
 	const auto profile = std::find_if(now->profiles.begin(), now->profiles.end(),
 					  [&](const auto &p) { return prefix == p.first; });
 	const bool there = !prefix || profile != now->profiles.end();
@@ -1081,7 +1071,7 @@ BpfStatus BpfVariants::status(const std::string &name, const std::string &dir)
 			if (const auto keys = host_.keys(dir + "/" + std::string(law->profiles_map)))
 				s.profiles = keys->size();
 	}
-	if (auto stamps = host_.read(dir + "/swift_stamps", first_key()); stamps && *stamps)
+	if (auto stamps = host_.read(dir + "/swift_stamps", bpf_first_key()); stamps && *stamps)
 		s.stamps = stamps_of(**stamps);
 	s.flows = flows_of(name);
 	s.is_default = default_cc() == name;

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <string>
 
+#include "clock_ns.h"
 #include "fd.h"
 #include "phc.h"
 
@@ -24,14 +25,6 @@ std::int64_t ns_of(const ptp_clock_time &t)
 	const std::int64_t s = std::clamp<std::int64_t>(t.sec, -9000000000, 9000000000);
 
 	return s * ns_per_s + t.nsec;
-}
-
-std::int64_t clock_ns(clockid_t clock)
-{
-	timespec t{};
-
-	clock_gettime(clock, &t);
-	return t.tv_sec * ns_per_s + t.tv_nsec;
 }
 
 class PtpDevice final : public PhcDevice {

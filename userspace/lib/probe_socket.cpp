@@ -12,6 +12,7 @@
 #include <cstring>
 #include <ctime>
 
+#include "clock_ns.h"
 #include "text.h"
 
 namespace swift {
@@ -80,14 +81,6 @@ ProbeAddress from_kernel(const SocketAddress &a)
 std::int64_t ns_of(const timespec &t)
 {
 	return std::int64_t{t.tv_sec} * 1000000000 + t.tv_nsec;
-}
-
-std::int64_t clock_ns(clockid_t clock)
-{
-	timespec t{};
-
-	clock_gettime(clock, &t);
-	return ns_of(t);
 }
 
 template <typename T> T data_of(const cmsghdr *c)

@@ -17,6 +17,9 @@
 
 namespace swift {
 
+// Whoever changes the host holds it meanwhile.
+inline constexpr const char *changes_lock_path = "/run/tcp_swift/lock";
+
 struct CommandResult {
 	int status = 0; // exit status; 128 + signal if killed
 	std::string out;

@@ -74,7 +74,6 @@ public:
 
 	static constexpr const char *path = "/run/tcp_swift/enable.json";
 	static constexpr const char *lasting_path = "/var/lib/tcp_swift/enable.json";
-	static constexpr const char *lock_path = "/run/tcp_swift/lock";
 
 private:
 	System &system_;

@@ -14,6 +14,7 @@
 #include <map>
 
 #include "clock_host.h"
+#include "clock_ns.h"
 #include "fd.h"
 #include "phc.h"
 #include "say.h"
@@ -28,14 +29,6 @@ constexpr const char *verb = "clock";
 constexpr const char *net_dir = "/sys/class/net";
 constexpr int readings = 11;
 constexpr std::int64_t reading_gap_ns = 100000000; // a second in all
-
-std::int64_t clock_ns(clockid_t clock)
-{
-	timespec t{};
-
-	clock_gettime(clock, &t);
-	return t.tv_sec * 1000000000LL + t.tv_nsec;
-}
 
 // Its PHC and stamping are those of the device below.
 bool is_stacked(const System &system, const std::string &dev)

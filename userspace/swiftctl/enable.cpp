@@ -133,7 +133,7 @@ public:
 		std::shared_ptr<void> lock;
 
 		if (!options_.dry_run) {
-			auto held = system_.lock(StateFile::lock_path);
+			auto held = system_.lock(changes_lock_path);
 
 			if (!held)
 				return failed(held.error());
@@ -383,7 +383,7 @@ public:
 		std::shared_ptr<void> lock;
 
 		if (!options_.dry_run && system_.exists("/run/tcp_swift")) {
-			auto held = system_.lock(StateFile::lock_path);
+			auto held = system_.lock(changes_lock_path);
 
 			if (!held) {
 				outcome_.error = held.error();

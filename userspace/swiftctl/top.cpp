@@ -17,6 +17,7 @@
 #include <ncurses.h>
 
 #include "bpf_host.h"
+#include "clock_ns.h"
 #include "diag.h"
 #include "fd.h"
 #include "say.h"
@@ -31,14 +32,6 @@ namespace {
 
 constexpr const char *verb = "top";
 constexpr std::int64_t ns_per_s = 1'000'000'000;
-
-std::int64_t clock_ns(clockid_t which)
-{
-	timespec t{};
-
-	clock_gettime(which, &t);
-	return t.tv_sec * ns_per_s + t.tv_nsec;
-}
 
 // Looks at the host, one after the other.
 class Looks {

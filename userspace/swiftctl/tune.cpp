@@ -9,6 +9,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
+#include "clock_ns.h"
 #include "diag.h"
 #include "say.h"
 #include "terminal.h"
@@ -22,14 +23,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char *verb = "tune";
-
-std::int64_t clock_ns(clockid_t which)
-{
-	timespec t{};
-
-	clock_gettime(which, &t);
-	return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
-}
 
 Result<void> read(std::string_view name, const std::string &text, double min, double max,
 		  double scale, const std::function<void(double)> &put)

@@ -13,6 +13,7 @@
 #include <charconv>
 
 #include "bpf_host.h"
+#include "clock_ns.h"
 #include "target_knob.h"
 #include "text.h"
 
@@ -24,14 +25,6 @@ constexpr std::int64_t ns_per_s = 1'000'000'000;
 constexpr std::int64_t storages_every_ns = 5 * ns_per_s;
 constexpr std::size_t most_counters = 256;
 constexpr std::size_t alive_every_flows = 1 << 15;
-
-std::int64_t clock_ns(clockid_t clock)
-{
-	timespec t{};
-
-	clock_gettime(clock, &t);
-	return t.tv_sec * ns_per_s + t.tv_nsec;
-}
 
 double seconds(const timeval &t)
 {
