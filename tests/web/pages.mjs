@@ -199,9 +199,12 @@ portable("flows: its numbers are the API's, by every sort, both ways", async (ba
 	await tableIsAnswer(v);
 	for (const sort of ["rtt", "fabric", "host", "window", "rate", "retrans", "age"]) {
 		const button = v.page.locator(`th button[data-sort=${sort}]`);
+		const sorted = () => v.page.locator(`th:has(button[data-sort=${sort}])`).getAttribute("aria-sort");
 		for (let i = 0; i < 2; i++) {
+			const before = await sorted();
 			await button.click();
-			const order = (await v.page.locator(`th:has(button[data-sort=${sort}])`).getAttribute("aria-sort")) === "ascending" ? "asc" : "desc";
+			await until("another order", async () => (await sorted()) !== before); // drawn after the click
+			const order = (await sorted()) === "ascending" ? "asc" : "desc";
 			await until(`a question for ${sort} ${order}`, () => v.asked(`/api/v1/flows?sort=${sort}&order=${order}`));
 			await tableIsAnswer(v);
 		}
