@@ -61,6 +61,7 @@ public:
 	int fail_at = 0; // the number of the operation that fails; 0: none
 	bool dead_after = false; // and so does every later one: the process was killed
 	int operations = 0;
+	int no_memory = 0; // so many writes to the map of prefixes find none
 	std::uint32_t next_id = 1;
 
 	std::set<std::string> available() const
@@ -202,6 +203,8 @@ public:
 	{
 		if (auto ok = operation("write"); !ok)
 			return ok;
+		if (pin.ends_with("/prefixes") && no_memory > 0 && no_memory--)
+			return swift::errno_error("cannot write " + pin, ENOMEM);
 		return write_thing(*pinned.at(pin), key, value);
 	}
 	swift::Result<std::vector<std::pair<swift::BpfBytes, swift::BpfBytes>>>

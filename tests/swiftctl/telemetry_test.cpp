@@ -373,6 +373,32 @@ TEST(BpfTelemetry, AVariantThatCannotBeWatchedLoadsAllTheSame)
 	EXPECT_EQ(m.on(), 0U);
 }
 
+TEST(BpfTelemetry, WaitsForAKernelThatIsOutOfMemoryForAMoment)
+{
+	Machine m;
+
+	ASSERT_EQ(error_of(m.telemetry.load({})), "");
+	m.host.no_memory = 3;
+	EXPECT_EQ(error_of(m.load_swift()), "");
+	EXPECT_EQ(m.host.no_memory, 0);
+	EXPECT_EQ(m.on(), 1U);
+}
+
+TEST(BpfTelemetry, GivesUpOnAKernelThatStaysOutOfMemory)
+{
+	Machine m;
+
+	ASSERT_EQ(error_of(m.telemetry.load({})), "");
+	m.host.no_memory = 1000;
+	const BpfReport report = m.load_swift();
+
+	EXPECT_EQ(error_of(report), "");
+	ASSERT_FALSE(report.notes.empty());
+	EXPECT_NE(report.notes.back().find("the telemetry does not watch it: cannot write"), std::string::npos);
+	EXPECT_GT(m.host.no_memory, 900);
+	EXPECT_EQ(m.on(), 0U);
+}
+
 TEST(BpfTelemetry, UnloadTurnsTheVariantsOff)
 {
 	Machine m;

@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <thread>
 
 #include "bpf_variant.h"
 #include "maps.h"
@@ -27,6 +29,7 @@ constexpr const char *tx_nic_program = "telemetry_tx_nic";
 constexpr unsigned mapped_bits = 96;
 constexpr std::size_t cc_bytes = 16;
 constexpr const char *module_cc = "swift";
+constexpr std::chrono::milliseconds memory_patience{256}; // the last wait; half a second in all
 
 std::string staging_dir()
 {
@@ -122,7 +125,17 @@ Result<void> BpfTelemetry::make_other(const std::string &dir, const std::string 
 	std::copy_n(cc.begin(), std::min(cc.size(), sizeof(key.cc) - 1), key.cc);
 	if (auto there = host_.read(dir + "/prefixes", bpf_bytes(key)); there && *there)
 		return {};
-	return host_.write(dir + "/prefixes", bpf_bytes(key), bpf_bytes(nothing));
+
+	// Each CPU has one of these, of kilobytes. The kernel takes them from memory that it has at
+	// hand, and where that is used up has more a moment later (mm/percpu.c, atomic allocation).
+	auto made = host_.write(dir + "/prefixes", bpf_bytes(key), bpf_bytes(nothing));
+
+	for (std::chrono::milliseconds wait{1};
+	     !made && made.error().code == ENOMEM && wait <= memory_patience; wait *= 2) {
+		std::this_thread::sleep_for(wait);
+		made = host_.write(dir + "/prefixes", bpf_bytes(key), bpf_bytes(nothing));
+	}
+	return made;
 }
 
 Result<bool> BpfTelemetry::attach_module(const std::string &dir)
