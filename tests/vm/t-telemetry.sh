@@ -236,11 +236,11 @@ ok 'telemetry: that unloads' "$swiftctl" bpf unload telemetry
 # Full maps: prefixes of 32 bits, of which there is room for few.
 ok 'telemetry: small maps' telemetry --prefixes 1 --flows 64 --v4-len 32 --prefix 10.0.0.0/25
 ok 'telemetry: variants that were there first are watched' eval "carry bpf_swift -t 1 && holds '[.prefixes[] | select(.cc == \"bpf_swift\" and .dst_prefix == \"10.0.0.0/25\" and .samples > 10)] | length == 1'"
-for last in $(seq 3 40); do ip -n h2 addr add "10.0.0.$((last + 127))/24" dev left; done
+for last in $(seq 3 60); do ip -n h2 addr add "10.0.0.$((last + 127))/24" dev left; done
 more_prefixes() {
 	local last
 	iperf_server h2 || return
-	for last in $(seq 3 40); do
+	for last in $(seq 3 60); do
 		timeout 20 ip netns exec h1 iperf3 -c "10.0.0.$((last + 127))" -C bpf_swift -n 64K >/dev/null || return
 	done
 }
