@@ -75,7 +75,7 @@ ok 'telemetry: the module loads' swift_load
 ok 'telemetry: and is attached by a second load' telemetry
 ok 'telemetry: the list says so' eval "'$swiftctl' bpf list --json | jq -e .telemetry.module_watched"
 
-ok 'telemetry: other traffic' carry cubic -t 1
+ok 'telemetry: other traffic' carry cubic -n 16M
 ok 'telemetry: leaves the maps empty' holds '.samples == 0 and (.flows | length) == 0 and (.prefixes | length) == 0'
 
 patient_hosts h1 h2
@@ -94,7 +94,7 @@ ok 'telemetry: which has let go of them, at once' holds_in h1 '.tx_nic_watched a
 diag "veth: $(delays_of h1 '.prefixes[0] | [.tx_host_ns, .tx_nic_ns | [.count, .p50, .p99, .mean]]' | tr -d ' \n')"
 ok 'telemetry: flows have addresses and their namespace' holds "[.flows[] | select(.remote_addr == \"$h2_ip4\" and .remote_port == 5201 and .local_addr == \"$h1_ip4\" and .netns == $(stat -Lc %i /run/netns/h1))] | length == 2"
 
-ok 'telemetry: swift over IPv6' carry6 swift -t 1
+ok 'telemetry: swift over IPv6' carry6 swift -n 16M
 ok 'telemetry: under its prefix' holds '[.prefixes[] | select(.dst_prefix == "fd00::/64" and .cc == "swift" and .samples > 10)] | length == 1'
 ok 'telemetry: still all of the module' eval "quiet && [ \$(module_samples) = \$(delays '.samples + .missed') ]"
 
@@ -110,7 +110,7 @@ samples_are_its_own() { # NS; the module counts by namespace, too
 flows_are_its_own() { # NS
 	holds_in "$1" "all(.flows[], .prefixes[]; .netns == $(stat -Lc %i "/run/netns/$1")) and ([.flows[].samples] | add) == ([.prefixes[].samples] | add)"
 }
-ok 'telemetry: the other host sends, too' carry swift -R -t 1
+ok 'telemetry: the other host sends, too' carry swift -R -n 16M
 ok 'telemetry: it comes to rest again' quiet
 for host in h1 h2; do
 	ok "telemetry: $host has the decisions of its own flows under the prefix" samples_are_its_own $host
@@ -146,12 +146,12 @@ diag "20 ms: $(delays_of h1 "[.flows[] | select(.first_ns > $begun_ns)] | max_by
 ok 'telemetry: a picture of it' eval "'$swiftctl' delays --netns h1 --hist | grep -q 'nic: driver to its release'"
 echo 0 >$nic/hold_us
 begins
-ok 'telemetry: swift over it, with nothing kept' carry swift -t 1
+ok 'telemetry: swift over it, with nothing kept' carry swift -n 16M
 ok 'telemetry: it has nothing for long' newest '.tx_nic_ns.count > 20 and .tx_nic_ns.p50 < 2000000'
 # netem takes packets from TCP before the driver sees them: there is no more to know.
 tc -n h1 qdisc replace dev right root netem delay 1ms
 begins
-ok 'telemetry: swift through netem' carry swift -t 1
+ok 'telemetry: swift through netem' carry swift -n 16M
 ok 'telemetry: is timed to the driver alone' newest '.tx_host_ns.count > 20 and .tx_nic_ns.count == 0'
 tc -n h1 qdisc del dev right root
 ok 'telemetry: the NIC goes' rmmod stampnic
@@ -164,12 +164,12 @@ for cc in bpf_swift bpf_swift_v0 bpf_timely bpf_gcn; do
 	*) settings='' ;;
 	esac
 	ok "telemetry: $cc loads after it" eval "'$swiftctl' bpf load $cc $settings --object '$objects/$cc.bpf.o' 2>'$work/notes'; status=\$?; cat '$work/notes'; [ \$status = 0 ] && ! grep -q 'does not watch' '$work/notes'"
-	ok "telemetry: $cc carries traffic" carry $cc -t 2
+	ok "telemetry: $cc carries traffic" carry $cc -n 16M
 	ok "telemetry: and is counted" holds "[.prefixes[] | select(.cc == \"$cc\" and .samples > 10 and .rtt_ns.count > 10 and .window_q16.count == .samples)] | length == 1"
 done
 ok 'telemetry: bpf_swift with its parts' holds_in h1 '.prefixes[] | select(.cc == "bpf_swift" and .dst_prefix == "10.0.0.0/24") | .fabric_ns.count == .samples and .target_ns.count == .samples and .local_ns.count > .samples / 2'
 ok 'telemetry: v0 has no hosts' holds_in h1 '.prefixes[] | select(.cc == "bpf_swift_v0") | .remote_ns.count == 0 and .local_ns.count == 0 and .fabric_ns.count == .samples'
-ok 'telemetry: bpf_swift over IPv6' carry6 bpf_swift -t 1
+ok 'telemetry: bpf_swift over IPv6' carry6 bpf_swift -n 16M
 ok 'telemetry: under its prefix, too' holds '[.prefixes[] | select(.dst_prefix == "fd00::/64" and .cc == "bpf_swift" and .samples > 10)] | length == 1'
 ok 'telemetry: flows and prefixes hold the same' eval "quiet && holds '([.prefixes[].samples] | add) == .samples and ([.flows[].samples] | add) == .samples'"
 
@@ -185,15 +185,15 @@ done <"$work/counts"
 
 before=$(delays '[.prefixes[] | select(.cc == "bpf_swift").samples] | add')
 ok 'telemetry: a swap under way' "$swiftctl" bpf swap bpf_swift --object "$objects/bpf_swift.bpf.o"
-ok 'telemetry: and traffic' carry bpf_swift -t 1
+ok 'telemetry: and traffic' carry bpf_swift -n 16M
 ok 'telemetry: which is counted' holds "([.prefixes[] | select(.cc == \"bpf_swift\").samples] | add) > $before + 5"
 ok 'telemetry: a variant unloads' "$swiftctl" bpf unload bpf_gcn
 ok 'telemetry: and nothing of it is held' eval "wait_until 20 eval '! bpftool prog show | grep -q \"name gcn_\"'"
 
 # What it costs, as the kernel measures it.
 sysctl -qw kernel.bpf_stats_enabled=1
-carry swift -t 1
-carry bpf_swift -t 1
+carry swift -n 16M
+carry bpf_swift -n 16M
 diag "cost: $("$swiftctl" bpf list --json | jq -c '[.telemetry.programs[] | select(.runs > 0) | {(.name): (.run_ns / .runs | floor)}] | add') ns a run (emulated)"
 sysctl -qw kernel.bpf_stats_enabled=0
 
@@ -208,11 +208,11 @@ for host in h1 h2; do in_ns $host sysctl -qw net.ipv4.tcp_congestion_control=cub
 ok 'telemetry: while it watches, the module stays' not swift_unload
 ok 'telemetry: it lets go of it' "$swiftctl" bpf unload telemetry --module-only
 ok 'telemetry: and the module unloads' wait_until 20 swift_unload
-ok 'telemetry: the variants are watched all the same' eval "carry bpf_swift -t 1 && holds '.samples > 0'"
+ok 'telemetry: the variants are watched all the same' eval "carry bpf_swift -n 16M && holds '.samples > 0'"
 ok 'telemetry: it unloads' "$swiftctl" bpf unload telemetry
 ok 'telemetry: no pin, program or link stays' wait_until 20 no_telemetry
 ok 'telemetry: nor a map' eval "! bpftool map show | grep -qE 'name (networks|counters|prefixes) '"
-ok 'telemetry: variants go on' carry bpf_swift -t 1
+ok 'telemetry: variants go on' carry bpf_swift -n 16M
 
 # Of a VLAN's device and the one below that, which has the queue: the NIC's share begins at the latter.
 modprobe 8021q
@@ -235,7 +235,7 @@ ok 'telemetry: that unloads' "$swiftctl" bpf unload telemetry
 
 # Full maps: prefixes of 32 bits, of which there is room for few.
 ok 'telemetry: small maps' telemetry --prefixes 1 --flows 64 --v4-len 32 --prefix 10.0.0.0/25
-ok 'telemetry: variants that were there first are watched' eval "carry bpf_swift -t 1 && holds '[.prefixes[] | select(.cc == \"bpf_swift\" and .dst_prefix == \"10.0.0.0/25\" and .samples > 10)] | length == 1'"
+ok 'telemetry: variants that were there first are watched' eval "carry bpf_swift -n 16M && holds '[.prefixes[] | select(.cc == \"bpf_swift\" and .dst_prefix == \"10.0.0.0/25\" and .samples > 10)] | length == 1'"
 for last in $(seq 3 60); do ip -n h2 addr add "10.0.0.$((last + 127))/24" dev left; done
 more_prefixes() {
 	local last
