@@ -4,7 +4,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-KERNELS ?= 6.1 6.12
+KERNELS ?= $(shell awk '!/^\#/ && $$5 == "yes" { print $$1 }' scripts/kernels.txt)
 MINUTES ?= 20
 JOBS ?= 2
 SETUP ?= scripts/setup
@@ -14,14 +14,14 @@ BPF_TESTS := $(addprefix out/build/bpf/,loader flows.bpf.o equality law_step.bpf
 BPF_CC = clang -O2 -g -target bpf -mcpu=v3 -Wall -Wextra -Wno-unused-parameter -Werror \
 	-I/usr/include/$(shell gcc -print-multiarch) -Ikmod -Ibpf
 
-.PHONY: help all kmod tools test-builds web bpf demo check lab lab-kernel stress bench lint install install-dkms uninstall packages packages-check rpm clean setup-build setup-guests setup-report setup-bench setup-lint setup-packages setup-web setup-browser setup-fleet docs compat
+.PHONY: help all kmod tools test-builds web bpf demo check check-changed lab lab-kernel stress bench lint install install-dkms uninstall packages packages-check rpm clean setup-build setup-guests setup-report setup-bench setup-lint setup-packages setup-web setup-browser setup-fleet docs compat
 
 help: ## show this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
 
 all: kmod tools ## the module for Debian's kernels, swiftctl and swiftd
 
-kmod: $(KERNELS:%=kmod-%) ## the module alone; for other kernels: scripts/build-module
+kmod: $(KERNELS:%=kmod-%) ## the module alone, for KERNELS of scripts/kernels.txt; for others: scripts/build-module
 
 kmod-%: setup-build
 	@scripts/build-module $*
@@ -42,7 +42,10 @@ demo: setup-guests setup-report kmod-6.12 tools out/build/wire.bpf.o ## Swift be
 	@scripts/demo
 
 check: setup-guests setup-browser setup-packages setup-fleet lab-kernel kmod test-builds bpf $(BPF_TESTS) out/build/wire.bpf.o out/build/tunables.txt ## all tests; the last line counts them
-	@tests/check --jobs $(JOBS)
+	@tests/check --jobs $(JOBS) --kernels '$(KERNELS)' $(CHECKED)
+
+check-changed: CHECKED = --changed
+check-changed: check ## of them, what a change since the branch's upstream can touch
 
 test-builds: setup-build setup-web
 	@for kind in plain asan tsan; do echo "building user space and its tests ($$kind)"; tests/build $$kind || exit; done
@@ -121,7 +124,7 @@ out/build/bpf/law_kernel.o: tests/bpf/law_kernel.c tests/bpf/law_step.h $(wildca
 	@rm -rf $(@D)/kernel && mkdir -p $(@D)/kernel
 	@cp -r kmod/core tests/bpf/law_kernel.c tests/bpf/law_step.h $(@D)/kernel
 	@printf 'obj-m := law_kernel.o\nccflags-y := -I$$(src)\n' >$(@D)/kernel/Kbuild
-	$(MAKE) -s -C $$(scripts/vm --headers --kernel 6.12) M=$(abspath $(@D)/kernel) KCFLAGS=-Werror law_kernel.o
+	scripts/kernel-make 6.12 M=$(abspath $(@D)/kernel) KCFLAGS=-Werror law_kernel.o
 	@cp $(@D)/kernel/law_kernel.o $@
 
 out/build/bpf/equality: tests/bpf/equality.cpp out/build/bpf/law_kernel.o tests/bpf/law_step.h $(wildcard tests/unit/*.hpp kmod/core/*.h) | setup-build

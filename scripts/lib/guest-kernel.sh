@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# The guest kernels' cache: Debian kernel packages, downloaded and unpacked
-# without being installed. Sourced by scripts/vm after common.sh.
+# The guest kernels' cache: the Debian kernel packages of scripts/kernels.txt, downloaded and
+# unpacked without being installed. Sourced by scripts/vm after common.sh.
 #
 #   $cache/RELEASE/vmlinux       the package's kernel, uncompressed
 #                  initramfs     busybox and the modules that mount the root
@@ -12,9 +12,10 @@
 #   $cache/6.12 -> RELEASE       which release the line's name stands for
 
 cache=${TCP_SWIFT_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/tcp_swift}/kernels
-# shellcheck disable=SC2034 # used by scripts/vm
-kernel_lines='6.1 6.12'
-declare -A metapackage=([6.1]=linux-image-amd64 [6.12]=linux-image-6.12-amd64)
+# shellcheck source-path=SCRIPTDIR source=kernels.sh
+. "${BASH_SOURCE[0]%/*}/kernels.sh"
+# shellcheck source-path=SCRIPTDIR source=debian.sh
+. "${BASH_SOURCE[0]%/*}/debian.sh"
 
 # Checksums of the boot files, names and sizes of all the rest: cheap enough for
 # every run, and any file lost or cut short shows. (The packages were
@@ -39,39 +40,10 @@ use_kernel() { # LINE
 	kernel_dir=$cache/$release
 }
 
-dependencies() { # PACKAGE REGEX: those whose names match
-	apt-cache depends --important "$1" 2>/dev/null | sed -nE "s/^ *Depends: ($2.*)/\1/p"
-}
-
-get_package() { # PACKAGE DIR: downloads, verifies, unpacks
-	local sum
-	say "downloading $1"
-	apt_retry apt-get -qq -o APT::Sandbox::User=root download "$1" >&2 ||
-		die "cannot download $1; check the network and apt's sources"
-	sum=$(apt-cache show --no-all-versions "$1" | sed -n 's/^SHA256: //p')
-	echo "$sum $(echo ./*.deb)" | sha256sum --quiet -c >&2 ||
-		die "the downloaded $1 is not what apt promised; run apt-get update and try again"
-	dpkg-deb -x ./*.deb "$2" || die "cannot unpack $1 in $PWD; is the disk full?"
-	rm ./*.deb
-}
-
 fetch_kernel() ( # LINE
 	line=$1
 	exec 9>"$cache/lock"
 	flock -n 9 || { say "waiting for another download to end"; flock 9; }
-
-	package=$(dependencies "${metapackage[$line]}" linux-image-)
-	if [ -z "$package" ]; then
-		[ "$(id -u)" = 0 ] && say "refreshing the package lists" && apt-get -qq update >&2
-		package=$(dependencies "${metapackage[$line]}" linux-image-)
-		[ -n "$package" ] || die "apt knows no ${metapackage[$line]}; run apt-get update as root (Debian 12 only)"
-	fi
-	name=${package#linux-image-}
-	if kernel_is_whole "$cache/$name"; then # another run was quicker, or nothing newer
-		ln -sfn "$name" "$cache/$line"
-		exit
-	fi
-	[ ! -e "$cache/$name" ] || say "the cached $name is damaged; fetching it again"
 
 	rm -rf "$cache"/.new-* # left by a run that was killed
 	temp=$(mktemp -d "$cache/.new-XXXXXX") || exit
@@ -80,18 +52,37 @@ fetch_kernel() ( # LINE
 	trap 'exit 143' TERM
 	cd "$temp" || exit
 
-	get_package "$package" unpacked
-	get_package "linux-headers-$name" headers
-	for part in $(dependencies "linux-headers-$name" 'linux-(headers|kbuild)-'); do
-		get_package "$part" headers
+	say "looking for the newest $line"
+	# shellcheck disable=SC2086 # a list
+	private_apt "$temp/apt" ${kernel_suites[$line]//,/ } || exit
+	apt=$temp/apt/apt.conf
+	package=$(dependencies "$apt" "${kernel_package[$line]}" 'linux-image-.*')
+	[ -n "$package" ] || die "Debian's ${kernel_suites[$line]} has no ${kernel_package[$line]}"
+	name=${package#linux-image-}
+	if kernel_is_whole "$cache/$name"; then # another run was quicker, or nothing newer
+		ln -sfn "$name" "$cache/$line"
+		exit
+	fi
+	[ ! -e "$cache/$name" ] || say "the cached $name is damaged; fetching it again"
+
+	# Since 7.x the image's package is empty and depends on these.
+	for part in "$package" $(dependencies "$apt" "$package" 'linux-(base|binary|modules)-.*'); do
+		get_package "$apt" "$part" unpacked
+	done
+	for part in "linux-headers-$name" $(dependencies "$apt" "linux-headers-$name" 'linux-(headers|kbuild)-.*'); do
+		get_package "$apt" "$part" headers
 	done
 	say "unpacking"
 	mkdir -p tree/usr/lib
-	mv unpacked/lib/modules tree/usr/lib/
+	for part in unpacked/{usr/,}lib/modules; do
+		[ ! -d $part ] || cp -al $part tree/usr/lib/
+	done
+	[ -d "tree/usr/lib/modules/$name" ] || die "$package brings no modules of $name"
 	depmod -b tree/usr "$name"
-	unpack_vmlinux "unpacked/boot/vmlinuz-$name" || die "$package holds a kernel in a form not known here"
-	rm -r unpacked
-	make_initramfs "$name"
+	vmlinuz=$(find unpacked -name "vmlinuz-$name" -o -path "*/modules/$name/vmlinuz" | head -n 1)
+	unpack_vmlinux "${vmlinuz:-none}" || die "$package holds a kernel in a form not known here"
+	rm -r unpacked apt
+	make_initramfs "$name" || die "$package lacks a module that the guest's root needs"
 	headers=usr/src/linux-headers-$name
 	sed -i "s|/usr/src/|$cache/$name/headers/usr/src/|" "headers/$headers/Makefile" # the one absolute path
 	ln -sfn "$cache/$name/headers/$headers" "tree/usr/lib/modules/$name/build"
@@ -127,15 +118,18 @@ make_initramfs() { # RELEASE, in the cache entry
 		[ "$applet" = busybox ] || ln -s busybox "initramfs.d/bin/$applet"
 	done
 	for module in virtio_pci 9pnet_virtio 9p overlay; do
-		modprobe -d tree/usr -S "$1" --show-depends "$module"
-	done | awk '$1 == "insmod" && !seen[$2]++ { print $2 }' | while read -r path; do
+		modprobe -d tree/usr -S "$1" --show-depends "$module" || return
+	done >needed
+	awk '$1 == "insmod" && !seen[$2]++ { print $2 }' needed | while read -r path; do
 		module=${path##*/}
 		case $path in
-		*.xz) xz -dc "$path" >"initramfs.d/modules/${module%.xz}" ;;
-		*) cp "$path" initramfs.d/modules/ ;;
-		esac
-		echo "${module%.xz}"
+		*.xz) module=${module%.xz} && xz -dc "$path" ;;
+		*.zst) module=${module%.zst} && zstd -qdc "$path" ;;
+		*) cat "$path" ;;
+		esac >"initramfs.d/modules/new"
+		mv initramfs.d/modules/{new,"$module"}
+		echo "$module"
 	done >initramfs.d/modules/order
 	(cd initramfs.d && find . | cpio -o -H newc -R 0:0 --quiet) >initramfs
-	rm -rf initramfs.d
+	rm -rf initramfs.d needed
 }

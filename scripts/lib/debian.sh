@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+#
+# Packages of any Debian suite, downloaded and verified without touching the host's apt: so that
+# Debian 13 gets Debian 12's kernels, and the other way round. Sourced after common.sh.
+
+# A file for `apt-get -c`, of an apt that knows these suites alone and waits for no other's lock.
+# Where the host's apt has a suite, its mirror is used.
+private_apt() { # DIR SUITE...
+	local dir=$1 suite known main='' uri
+	shift
+	known=$(apt-get indextargets --format '$(RELEASE) $(REPO_URI) $(LABEL)' 'Created-By: Packages' 2>/dev/null)
+	main=$(awk '$3 == "Debian" { print $2; exit }' <<<"$known")
+	mkdir -p "$dir"/lists/partial "$dir"/cache/archives/partial || return
+	for suite; do
+		uri=$(awk -v suite="$suite" '$1 == suite { print $2; exit }' <<<"$known")
+		case $suite in
+		*-security) uri=${uri:-http://deb.debian.org/debian-security} ;;
+		*) uri=${uri:-${main:-http://deb.debian.org/debian}} ;;
+		esac
+		printf '%s\n' 'Types: deb' "URIs: $uri" "Suites: $suite" 'Components: main' 'Architectures: amd64' \
+			'Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg' ''
+	done >"$dir/suites.sources"
+	cat >"$dir/apt.conf" <<-END
+		Dir::Etc::SourceList "$dir/suites.sources";
+		Dir::Etc::SourceParts "/dev/null";
+		Dir::Etc::PreferencesParts "/dev/null";
+		Dir::State::Lists "$dir/lists";
+		Dir::State::status "/dev/null";
+		Dir::Cache "$dir/cache";
+		Acquire::Languages "none";
+		APT::Sandbox::User "root";
+	END
+	apt_retry apt-get -qq -c "$dir/apt.conf" update >&2 && apt_knows "$dir" "$@" ||
+		die "cannot read the package lists of Debian's $*; check the network and apt's sources"
+}
+
+# apt-get update takes a mirror that does not answer for a warning.
+apt_knows() { # DIR SUITE...
+	local dir=$1 suite
+	shift
+	for suite; do
+		compgen -G "$dir/lists/*_dists_${suite}_main_binary-amd64_Packages*" >/dev/null || return
+	done
+}
+
+dependencies() { # APT-CONF PACKAGE REGEX: those whose names match
+	apt-cache -c "$1" depends --important "$2" 2>/dev/null | sed -nE "s/^ *Depends: ($3)$/\1/p"
+}
+
+get_package() { # APT-CONF PACKAGE DIR: downloads, verifies, unpacks
+	local sum
+	say "downloading $2"
+	apt_retry apt-get -qq -c "$1" download "$2" >&2 ||
+		die "cannot download $2; check the network and apt's sources"
+	sum=$(apt-cache -c "$1" show --no-all-versions "$2" | sed -n 's/^SHA256: //p')
+	echo "$sum $(echo ./*.deb)" | sha256sum --quiet -c >&2 ||
+		die "the downloaded $2 is not what apt promised; try again"
+	dpkg-deb -x ./*.deb "$3" || die "cannot unpack $2 in $PWD; is the disk full?"
+	rm ./*.deb
+}
