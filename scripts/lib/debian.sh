@@ -31,7 +31,7 @@ private_apt() { # DIR SUITE...
 		Acquire::Languages "none";
 		APT::Sandbox::User "root";
 	END
-	apt_retry apt-get -qq -c "$dir/apt.conf" update >&2 && apt_knows "$dir" "$@" ||
+	apt_patient apt-get -qq -c "$dir/apt.conf" update >&2 && apt_knows "$dir" "$@" ||
 		die "cannot read the package lists of Debian's $*; check the network and apt's sources"
 }
 
@@ -48,14 +48,19 @@ dependencies() { # APT-CONF PACKAGE REGEX: those whose names match
 	apt-cache -c "$1" depends --important "$2" 2>/dev/null | sed -nE "s/^ *Depends: ($3)$/\1/p"
 }
 
+free_mb() { df -Pm . | awk 'NR == 2 { print $4 }'; }
+
 get_package() { # APT-CONF PACKAGE DIR: downloads, verifies, unpacks
-	local sum
+	local sum try
 	say "downloading $2"
-	apt_retry apt-get -qq -c "$1" download "$2" >&2 ||
-		die "cannot download $2; check the network and apt's sources"
+	for try in 1 2; do
+		apt_patient apt-get -qq -c "$1" -o Acquire::Retries=3 download "$2" >&2 && break
+		[ $try = 1 ] || die "cannot download $2; check the network, apt's sources, and the disk ($(free_mb) MB free)"
+		sleep 2
+	done
 	sum=$(apt-cache -c "$1" show --no-all-versions "$2" | sed -n 's/^SHA256: //p')
 	echo "$sum $(echo ./*.deb)" | sha256sum --quiet -c >&2 ||
 		die "the downloaded $2 is not what apt promised; try again"
-	dpkg-deb -x ./*.deb "$3" || die "cannot unpack $2 in $PWD; is the disk full?"
+	dpkg-deb -x ./*.deb "$3" || die "cannot unpack $2 in $PWD ($(free_mb) MB free)"
 	rm ./*.deb
 }
