@@ -36,6 +36,39 @@ ok() { # DESCRIPTION COMMAND [ARG...]
 	return $status
 }
 
+# For what takes minutes: as ok, but COMMAND runs in a subshell, and what it prints is shown as
+# it comes, behind a bar, so that silence is a hang.
+ok_aloud() { # DESCRIPTION COMMAND [ARG...]
+	local tap_status tap_said
+	"${@:2}" 2>&1 | tee "$tap_output" | sed -u 's/^/| /'
+	tap_status=${PIPESTATUS[0]}
+	tap_said=$(tail -n 40 "$tap_output")
+	tap_ended() { echo "$tap_said"; return "$tap_status"; }
+	ok "$1" tap_ended
+}
+
+# COMMAND prints tests of its own: they are ours, as they come, with our numbers and no plan of
+# their own. Fails if one of them did; is a failure if COMMAND ends badly for no such reason.
+take() { # COMMAND [ARG...]
+	local line before=$tap_failed tap_status
+	while IFS= read -r line; do
+		case $line in
+		'ok '* | 'not ok '*)
+			tap_count=$((tap_count + 1))
+			[[ $line = ok* ]] || tap_failed=$((tap_failed + 1))
+			[[ $line =~ ^((not )?ok)( [0-9]+)?( -)?\ (.*)$ ]]
+			echo "${BASH_REMATCH[1]} $tap_count - ${BASH_REMATCH[5]}" ;;
+		1..*) ;;
+		*) printf '%s\n' "$line" ;;
+		esac
+	done < <("$@")
+	wait $!
+	tap_status=$?
+	[ $tap_failed = "$before" ] || return 1
+	tap_ended() { return "$tap_status"; }
+	[ $tap_status = 0 ] || ok "the end of: $*" tap_ended
+}
+
 not() { ! "$@"; }
 
 skip() { # DESCRIPTION REASON
