@@ -131,7 +131,7 @@ bpf_carries() { # CC BPS SECONDS [IPERF3-ARG...]
 	local cc=$1 least=$2 seconds=$3 bps
 	shift 3
 	iperf_server h2 -1 || return
-	bps=$(timeout $((seconds + 20)) ip netns exec h1 iperf3 --json -c "${bpf_to:-$h2_ip4}" -t "$seconds" -C "$cc" "$@" |
+	bps=$(timeout $patience ip netns exec h1 iperf3 --json -c "${bpf_to:-$h2_ip4}" -t "$seconds" -C "$cc" "$@" |
 		jq -e '.end.sum_received.bits_per_second | floor') || return
 	wait_until 10 not listening h2 5201 # the next server wants its place
 	echo "goodput $bps"
@@ -189,7 +189,7 @@ bpf_test_transmit_shares() {
 	ok 'bpf: a file system for pins' mount -t bpf bpf /sys/fs/bpf
 	ok 'bpf: telemetry with its transmit shares' eval "'$swiftctl' bpf load telemetry --tx 2 --object '$bpf_objects/swift_telemetry.bpf.o' >'$work/said' 2>&1 || { cat '$work/said'; false; }"
 	iperf_server h2 -1
-	ok 'bpf: traffic under it' timeout 60 ip netns exec h1 iperf3 -c "$h2_ip4" -n 64M
+	ok 'bpf: traffic under it' timeout $patience ip netns exec h1 iperf3 -c "$h2_ip4" -n 64M
 	if "$swiftctl" bpf list --json | jq -e .telemetry.tx_nic_watched >/dev/null; then
 		ok 'bpf: the kernel says which packets TCP is done with' eval "bpftool --json map dump pinned $pins/tx_destructor | jq -e '.[0].value | map(select(. != \"0x00\")) | length > 0'"
 	else

@@ -24,7 +24,7 @@ import traceback
 HERE = os.path.dirname(os.path.abspath(__file__))
 SCHEMA = os.path.join(HERE, "../../Documentation/api/v1.schema.json")
 CLONE_NEWNET = 0x40000000
-PATIENCE_S = 60
+PATIENCE_S = 300  # ends a hang, and judges no speed
 
 
 def until(what, ask):

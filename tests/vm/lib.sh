@@ -8,6 +8,10 @@
 . "$(dirname "${BASH_SOURCE[0]}")/../../scripts/lib/tap.sh"
 
 work=$(mktemp -d)
+# Seconds for `timeout`, after which a command hangs: long enough for any machine, short enough
+# that the test which hangs is named before its suite ends for its silence.
+# shellcheck disable=SC2034 # for the test
+patience=600
 # Namespaces and background jobs end with the test.
 cleanup() {
 	local ns

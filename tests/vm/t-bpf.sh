@@ -162,7 +162,7 @@ measure() { # CC; adds goodput and the ping's 99th percentile in us to the file 
 	iperf_server h2 -1 || return
 	ip netns exec h1 ping -i 0.005 -w 5 "$h2_ip4" >"$work/ping" &
 	ping=$!
-	bps=$(timeout 40 ip netns exec h1 iperf3 --json -c "$h2_ip4" -P 4 -t 4 -O 2 |
+	bps=$(timeout $patience ip netns exec h1 iperf3 --json -c "$h2_ip4" -P 4 -t 4 -O 2 |
 		jq -e '.end.sum_received.bits_per_second | floor') || return
 	wait $ping
 	wait_until 10 not listening h2 5201

@@ -120,9 +120,9 @@ in_ns h1 sysctl -qw net.ipv4.tcp_congestion_control=cubic
 iperf_server h2 -p 5201
 iperf_server h2 -p 5202
 beside() { # FILE; Swift and CUBIC at the same time; Mbit/s of each
-	ip netns exec h1 timeout 60 iperf3 -J -c "$h2_ip4" -p 5202 -t 10 -P 2 -C cubic >"$work/cubic.json" &
+	ip netns exec h1 timeout $patience iperf3 -J -c "$h2_ip4" -p 5202 -t 10 -P 2 -C cubic >"$work/cubic.json" &
 	local cubic=$!
-	ip netns exec h1 timeout 60 iperf3 -J -c "$h2_ip4" -p 5201 -t 10 -P 2 -C swift >"$work/swift.json" &
+	ip netns exec h1 timeout $patience iperf3 -J -c "$h2_ip4" -p 5201 -t 10 -P 2 -C swift >"$work/swift.json" &
 	wait $! && wait $cubic || return
 	jq -ces 'map(.end.sum_received.bits_per_second / 1e6 | round)' "$work/swift.json" "$work/cubic.json" | tee "$1"
 	jq -cs 'map(.end.streams | map(.sender.mean_rtt) | add / length / 1e3 | round)' "$work/swift.json" "$work/cubic.json" | tee -a "$1"

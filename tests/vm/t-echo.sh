@@ -22,7 +22,7 @@ capture() { # SERVER [FAMILY]
 	sleep 0.3
 	kill $dump
 	wait $dump 2>/dev/null
-	timeout 20 tcpdump -nvr "$work/pcap" 2>/dev/null | awk '/^[0-9]/ { if (p) print p; p = $0; next } { p = p " " $0 } END { print p }' >"$work/dump"
+	timeout $patience tcpdump -nvr "$work/pcap" 2>/dev/null | awk '/^[0-9]/ { if (p) print p; p = $0; next } { p = p " " $0 } END { print p }' >"$work/dump"
 	cleanup_jobs
 }
 from_h2() { grep -aE "$h2_ip4\.5201 > |$h2_ip6\.5201 > " "$work/dump"; }
@@ -135,6 +135,6 @@ for at in 52 64; do
 		match u32 0xfd085357 0xffffffff at $at action drop
 done
 iperf_server h2 -1
-in_ns h1 timeout 30 iperf3 -c "$h2_ip4" -n 200K >"$work/out" 2>&1
+in_ns h1 timeout $patience iperf3 -c "$h2_ip4" -n 200K >"$work/out" 2>&1
 ok 'echo: where ACKs with the option get lost, the receiver stops sending it' counts h2 echoes_stopped -ge 1
 ok 'echo: and the transfer ends' grep -q 'receiver' "$work/out"

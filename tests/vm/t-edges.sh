@@ -2,7 +2,7 @@
 # shellcheck shell=bash disable=SC2154
 # Edges: what takes a hand on both sockets of a flow is in edges.py, by the names below.
 
-edge() { timeout 60 /usr/bin/python3 "$here/edges.py" "$1"; }
+edge() { timeout $patience /usr/bin/python3 "$here/edges.py" "$1"; }
 
 ok 'edges: the module loads' swift_load
 topo_routed 1

@@ -3,7 +3,7 @@
 # swiftctl probe on a stock kernel, through a router that delays: what counts as fabric and
 # what as host, software stamps, loss, errors. The module is not needed.
 
-probe_in() { ip netns exec "$1" timeout 60 "$swiftctl" probe "${@:2}"; }
+probe_in() { ip netns exec "$1" timeout $patience "$swiftctl" probe "${@:2}"; }
 responding() { in_ns "$1" ss -Hlun "sport = :$2" | grep -q .; }
 responder() { # NS [ARG...]; its id in $responder
 	local ns=$1
@@ -141,6 +141,6 @@ ok 'probe: costs the rest' says '.targets[0] | .sent == 400 and .lost > 20 and .
 ok 'probe: unprivileged on both sides' eval '
 	ip netns exec h2 setpriv --reuid 65534 --clear-groups "$swiftctl" probe --respond --bind "$h2_ip4" >/dev/null 2>&1 & responder=$!
 	wait_until 10 responding h2 21335 &&
-	ip netns exec h1 setpriv --reuid 65534 --clear-groups timeout 30 "$swiftctl" probe "$h2_ip4" --count 10 --interval 5'
+	ip netns exec h1 setpriv --reuid 65534 --clear-groups timeout $patience "$swiftctl" probe "$h2_ip4" --count 10 --interval 5'
 kill $responder
 wait $responder 2>/dev/null

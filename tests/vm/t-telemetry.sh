@@ -47,12 +47,12 @@ module_samples() { echo $(($(counter h1 samples) + $(counter h2 samples))); }
 drained() { ! in_ns h1 ss -Htn state established | grep -q . && ! in_ns h1 ss -Htn state fin-wait-1 | grep -q .; }
 carry() { # CC [IPERF3-ARG...]; some traffic from h1 to h2
 	iperf_server h2 -1 || return
-	timeout 60 ip netns exec h1 iperf3 -c "$h2_ip4" -C "$1" "${@:2}" >"$work/iperf" 2>&1 || { cat "$work/iperf"; return 1; }
+	timeout $patience ip netns exec h1 iperf3 -c "$h2_ip4" -C "$1" "${@:2}" >"$work/iperf" 2>&1 || { cat "$work/iperf"; return 1; }
 	wait_until 20 not listening h2 5201 && wait_until 20 drained
 }
 carry6() { # CC [IPERF3-ARG...]
 	iperf_server h2 -1 || return
-	timeout 60 ip netns exec h1 iperf3 -6 -c "$h2_ip6" -C "$1" "${@:2}" >"$work/iperf" 2>&1 || { cat "$work/iperf"; return 1; }
+	timeout $patience ip netns exec h1 iperf3 -6 -c "$h2_ip6" -C "$1" "${@:2}" >"$work/iperf" 2>&1 || { cat "$work/iperf"; return 1; }
 	wait_until 20 not listening h2 5201 && wait_until 20 drained
 }
 
@@ -225,7 +225,7 @@ done
 tc -n h1 qdisc replace dev right root tbf rate 20mbit burst 15k limit 300k
 ok 'telemetry: for one packet in two' telemetry --tx 2
 iperf_server h2
-ok 'telemetry: through a VLAN' timeout 60 ip netns exec h1 iperf3 -c 10.9.0.2 -C bpf_swift -t 2
+ok 'telemetry: through a VLAN' timeout $patience ip netns exec h1 iperf3 -c 10.9.0.2 -C bpf_swift -t 2
 ok 'telemetry: the queue below it is no part of the NIC' holds_in h1 '[.flows[] | select(.remote_addr == "10.9.0.2")] | max_by(.samples) | .tx_nic_ns.count > 20 and .tx_host_ns.p90 > 1000000 and .tx_nic_ns.p90 < .tx_host_ns.p90 / 2'
 diag "VLAN: $(delays_of h1 '.flows | max_by(.samples) | [.tx_host_ns, .tx_nic_ns | [.count, .p50, .p90, .mean]]' | tr -d ' \n')"
 tc -n h1 qdisc del dev right root
@@ -241,7 +241,7 @@ more_prefixes() {
 	local last
 	iperf_server h2 || return
 	for last in $(seq 3 60); do
-		timeout 20 ip netns exec h1 iperf3 -c "10.0.0.$((last + 127))" -C bpf_swift -n 64K >/dev/null || return
+		timeout $patience ip netns exec h1 iperf3 -c "10.0.0.$((last + 127))" -C bpf_swift -n 64K >/dev/null || return
 	done
 }
 ok 'telemetry: many destinations' more_prefixes
