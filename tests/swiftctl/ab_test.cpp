@@ -793,15 +793,21 @@ TEST_F(Processes, the_other_end_of_ssh)
 	const auto there = ssh_command("h", {"sh", "-c", "echo 'it'\"'\"'s'; exit 7"});
 
 	EXPECT_EQ(there[there.size() - 2], "h");
-	const auto o = hosts_->run({{"", {"sh", "-c", "sleep 2 | sh -c \"$0\"; exit $?", there.back()}}}, 30, {});
+	// A standard input that stays open.
+	const auto o = hosts_->run(
+		{{"", {"sh", "-c", "d=$(mktemp -d) && mkfifo $d/in && exec 3<>$d/in && rm -r $d && sh -c \"$0\" <&3", there.back()}}},
+		60, {});
 
 	EXPECT_EQ(o[0].out, "it's\n");
 	EXPECT_EQ(o[0].status, 7);
 
 	const auto endless_there =
 		ssh_command("h", {"sh", "-c", "echo $$; exec sleep 1000"}).back();
-	// ssh is gone, and its standard input with it.
-	const auto ended = hosts_->run({{"", {"sh", "-c", "sleep 1 | sh -c \"$0\"", endless_there}}}, 30, {});
+	// Once it runs ssh is gone, and its standard input with it.
+	const auto ended = hosts_->run(
+		{{"", {"sh", "-c", "d=$(mktemp -d) && mkfifo $d/in && sh -c \"$0\" <$d/in | "
+				   "{ exec 3>$d/in; rm -r $d; read pid; echo $pid; exec 3>&-; cat; }", endless_there}}},
+		60, {});
 
 	EXPECT_EQ(ended[0].end, AbOutput::End::exited);
 	ASSERT_FALSE(ended[0].out.empty());

@@ -22,7 +22,7 @@ using swift_test::FakeBpfHost;
 
 namespace {
 
-constexpr std::int64_t now = 1000000000000;
+constexpr std::int64_t now_ns = 1000000000000;
 constexpr std::uint64_t netns = 7;
 const ClockLine good = {5000, 999999999999, 1ULL << 32, 100};
 
@@ -34,7 +34,7 @@ template <typename T> BpfBytes bytes_of(const T &value)
 	return bytes;
 }
 
-class Clocks : public testing::Test {
+class VariantClocks : public testing::Test {
 protected:
 	FakeBpfHost host_;
 	BpfClocks clocks_{host_, netns};
@@ -56,7 +56,7 @@ protected:
 	std::vector<std::string> set(std::uint32_t ifindex,
 				     const std::optional<std::vector<std::uint32_t>> &napis = std::nullopt)
 	{
-		const auto fed = clocks_.set(ifindex, good, 750, now);
+		const auto fed = clocks_.set(ifindex, good, 750, now_ns);
 
 		EXPECT_FALSE(fed.error) << fed.error->text();
 		if (napis) {
@@ -83,14 +83,14 @@ protected:
 
 } // namespace
 
-TEST_F(Clocks, none_is_loaded)
+TEST_F(VariantClocks, none_is_loaded)
 {
 	EXPECT_TRUE(set(2).empty());
 	clocks_.remove(2);
-	EXPECT_TRUE(clocks_.all(now)->variants.empty());
+	EXPECT_TRUE(clocks_.all(now_ns)->variants.empty());
 }
 
-TEST_F(Clocks, what_the_programs_read)
+TEST_F(VariantClocks, what_the_programs_read)
 {
 	add("bpf_swift");
 	EXPECT_EQ(set(2), std::vector<std::string>{"bpf_swift"});
@@ -105,7 +105,7 @@ TEST_F(Clocks, what_the_programs_read)
 	EXPECT_EQ(clock.line.host_ns, good.host_ns);
 	EXPECT_EQ(clock.line.ratio_q32, good.ratio_q32);
 	EXPECT_EQ(clock.line.error_ns, good.error_ns);
-	EXPECT_EQ(clock.line.valid_until_ns, static_cast<std::uint64_t>(now) + 750000000U);
+	EXPECT_EQ(clock.line.valid_until_ns, static_cast<std::uint64_t>(now_ns) + 750000000U);
 	EXPECT_EQ(clock.check, bpf_swift_clock_check(&key, &clock.line));
 
 	// Of another device, namespace or line it is not.
@@ -126,7 +126,7 @@ TEST_F(Clocks, what_the_programs_read)
 	EXPECT_NE(nothing.check, bpf_swift_clock_check(&no_key, &nothing.line));
 }
 
-TEST_F(Clocks, every_variant_that_takes_them)
+TEST_F(VariantClocks, every_variant_that_takes_them)
 {
 	add("bpf_swift");
 	add("mine");
@@ -138,7 +138,7 @@ TEST_F(Clocks, every_variant_that_takes_them)
 	EXPECT_TRUE(content("swift_clocks", "half~new").empty());
 	set(3);
 
-	auto all = clocks_.all(now + 100000000);
+	auto all = clocks_.all(now_ns + 100000000);
 
 	ASSERT_TRUE(all);
 	EXPECT_EQ(all->variants, (std::vector<std::string>{"bpf_swift", "mine"}));
@@ -147,9 +147,9 @@ TEST_F(Clocks, every_variant_that_takes_them)
 	EXPECT_EQ(all->clocks.front().clock.ifindex, 2U);
 	EXPECT_EQ(all->clocks.front().clock.line.nic_ns, good.nic_ns);
 	EXPECT_EQ(all->clocks.front().clock.valid_ms, 650U);
-	EXPECT_EQ(clocks_.all(now + 749999999)->clocks.front().clock.valid_ms, 1U);
-	EXPECT_EQ(clocks_.all(now + 750000000)->clocks.front().clock.valid_ms, 0U);
-	const auto elsewhere = BpfClocks(host_, 8).all(now); // another namespace
+	EXPECT_EQ(clocks_.all(now_ns + 749999999)->clocks.front().clock.valid_ms, 1U);
+	EXPECT_EQ(clocks_.all(now_ns + 750000000)->clocks.front().clock.valid_ms, 0U);
+	const auto elsewhere = BpfClocks(host_, 8).all(now_ns); // another namespace
 
 	EXPECT_EQ(elsewhere->variants.size(), 2U);
 	EXPECT_TRUE(elsewhere->clocks.empty());
@@ -158,7 +158,7 @@ TEST_F(Clocks, every_variant_that_takes_them)
 	EXPECT_EQ(content("swift_clocks").size() + content("swift_clocks", "mine").size(), 2U);
 }
 
-TEST_F(Clocks, napis_come_and_go)
+TEST_F(VariantClocks, napis_come_and_go)
 {
 	add("bpf_swift");
 	host_.pinned["/sys/fs/bpf/tcp_swift/bpf_swift/swift_clock_napis"]->content[bytes_of(std::uint32_t{900})] =
@@ -178,7 +178,7 @@ TEST_F(Clocks, napis_come_and_go)
 	EXPECT_EQ(napis(), std::vector<std::uint32_t>{900});
 }
 
-TEST_F(Clocks, a_napi_that_is_another_devices_now)
+TEST_F(VariantClocks, a_napi_that_is_another_devices_now)
 {
 	add("bpf_swift");
 	set(2, {{101}});
@@ -189,7 +189,7 @@ TEST_F(Clocks, a_napi_that_is_another_devices_now)
 	EXPECT_EQ(napis(), std::vector<std::uint32_t>{101});
 }
 
-TEST_F(Clocks, lines_that_the_module_would_refuse)
+TEST_F(VariantClocks, lines_that_the_module_would_refuse)
 {
 	add("bpf_swift");
 	struct Case {
@@ -199,10 +199,10 @@ TEST_F(Clocks, lines_that_the_module_would_refuse)
 	};
 	const std::uint64_t one = 1ULL << 32;
 
-	for (const Case &c : {Case{{1ULL << 63, 0, one, 0}, 1, "nic_ns"}, Case{{0, now + 1, one, 0}, 1, "host_ns"},
+	for (const Case &c : {Case{{1ULL << 63, 0, one, 0}, 1, "nic_ns"}, Case{{0, now_ns + 1, one, 0}, 1, "host_ns"},
 			      Case{{0, 0, one + one / 99, 0}, 1, "ratio_q32"}, Case{{0, 0, one, 1000001}, 1, "error_ns"},
 			      Case{{0, 0, one, 0}, 0, "valid_ms"}, Case{{0, 0, one, 0}, 60001, "valid_ms"}}) {
-		const auto fed = clocks_.set(2, c.line, c.valid_ms, now);
+		const auto fed = clocks_.set(2, c.line, c.valid_ms, now_ns);
 
 		ASSERT_TRUE(fed.error) << c.field;
 		EXPECT_TRUE(fed.variants.empty());
@@ -212,13 +212,13 @@ TEST_F(Clocks, lines_that_the_module_would_refuse)
 	}
 }
 
-TEST_F(Clocks, a_map_that_cannot_be_written_starves_no_other)
+TEST_F(VariantClocks, a_map_that_cannot_be_written_starves_no_other)
 {
 	add("bpf_swift");
 	add("mine");
 	add("third");
 	host_.fail_at = 2;
-	const auto fed = clocks_.set(2, good, 750, now);
+	const auto fed = clocks_.set(2, good, 750, now_ns);
 
 	EXPECT_EQ(fed.variants, (std::vector<std::string>{"bpf_swift", "third"}));
 	ASSERT_TRUE(fed.error);
@@ -233,12 +233,12 @@ TEST_F(Clocks, a_map_that_cannot_be_written_starves_no_other)
 	EXPECT_EQ(content("swift_clock_napis", "third").size(), 1U);
 }
 
-TEST_F(Clocks, dead_lines_make_room)
+TEST_F(VariantClocks, dead_lines_make_room)
 {
 	add("bpf_swift"); // of two lines and three NAPIs
 	set(2, {{101, 102}});
 	set(3, {{103}});
-	const auto refused = clocks_.set(4, good, 750, now + 1000000);
+	const auto refused = clocks_.set(4, good, 750, now_ns + 1000000);
 
 	EXPECT_TRUE(refused.variants.empty());
 	ASSERT_TRUE(refused.error);
@@ -246,9 +246,9 @@ TEST_F(Clocks, dead_lines_make_room)
 		<< refused.error->text();
 	EXPECT_EQ(napis(), (std::vector<std::uint32_t>{101, 102, 103}));
 
-	EXPECT_FALSE(clocks_.set(3, good, 750, now + 500000000).error); // fed on; 2 is not
-	EXPECT_EQ(clocks_.set(4, good, 750, now + 800000000).variants.size(), 1U);
-	const auto all = clocks_.all(now + 800000000);
+	EXPECT_FALSE(clocks_.set(3, good, 750, now_ns + 500000000).error); // fed on; 2 is not
+	EXPECT_EQ(clocks_.set(4, good, 750, now_ns + 800000000).variants.size(), 1U);
+	const auto all = clocks_.all(now_ns + 800000000);
 
 	ASSERT_EQ(all->clocks.size(), 2U);
 	EXPECT_EQ(all->clocks[0].clock.ifindex, 3U);
@@ -256,7 +256,7 @@ TEST_F(Clocks, dead_lines_make_room)
 	EXPECT_EQ(napis(), std::vector<std::uint32_t>{103});
 }
 
-TEST_F(Clocks, a_variant_that_is_unloaded_while_it_is_looked_at)
+TEST_F(VariantClocks, a_variant_that_is_unloaded_while_it_is_looked_at)
 {
 	struct Vanishing : FakeBpfHost {
 		std::string dir;
@@ -276,7 +276,7 @@ TEST_F(Clocks, a_variant_that_is_unloaded_while_it_is_looked_at)
 	host.pinned = host_.pinned;
 	host.dirs = host_.dirs;
 	host.dir = "/sys/fs/bpf/tcp_swift/bpf_swift";
-	const auto all = BpfClocks(host, netns).all(now);
+	const auto all = BpfClocks(host, netns).all(now_ns);
 
 	ASSERT_TRUE(all) << all.error().text();
 	EXPECT_EQ(all->variants, std::vector<std::string>{"mine"});
@@ -314,16 +314,16 @@ TEST(RealBpfClocks, set_read_and_remove)
 			if (!take(host->create_hash(m, dir + "/" + m.name)))
 				return;
 		for (const std::vector<std::uint32_t> &ids : {std::vector<std::uint32_t>{1, 2}, {2, 3}, {4, 5, 6, 7}}) {
-			const auto fed = clocks.set(2, good, 750, now);
+			const auto fed = clocks.set(2, good, 750, now_ns);
 
 			if (!take(fed.error ? *fed.error : Result<void>()) || !take(clocks.set_napis(2, ids)))
 				return;
 			napis.push_back(host->keys(dir + "/swift_clock_napis")->size());
 		}
-		if (auto all = clocks.all(now))
+		if (auto all = clocks.all(now_ns))
 			there = all->clocks;
 		clocks.remove(2);
-		if (auto all = clocks.all(now))
+		if (auto all = clocks.all(now_ns))
 			after = all->clocks;
 		napis.push_back(host->keys(dir + "/swift_clock_napis")->size());
 		// Of another version, and the first in order.
@@ -332,7 +332,7 @@ TEST(RealBpfClocks, set_read_and_remove)
 		if (mkdir(old.c_str(), 0700) == 0 &&
 		    take(host->create_hash({"swift_clocks", 1, sizeof(bpf_swift_clock_key), 8, 1, false, false},
 					   old + "/swift_clocks")))
-			beside = clocks.set(2, good, 750, now);
+			beside = clocks.set(2, good, 750, now_ns);
 	}).join();
 	if (!mounted)
 		GTEST_SKIP() << trouble;

@@ -14,6 +14,7 @@
 #include "flows.h"
 
 using namespace swift;
+using swift_test::error_of;
 using swift_test::FakeBpfFile;
 using swift_test::FakeBpfHost;
 using swift_test::FakeBpfSystem;
@@ -21,14 +22,14 @@ using swift_test::FakeBpfSystem;
 namespace {
 
 constexpr const char *second = "/tmp/second.bpf.o";
-const std::string dir = "/sys/fs/bpf/tcp_swift/bpf_swift";
+const std::string variant_dir = "/sys/fs/bpf/tcp_swift/bpf_swift";
 
-struct Machine {
+struct VariantMachine {
 	FakeBpfHost host;
 	FakeBpfSystem system{host};
 	BpfVariants variants{system, host};
 
-	Machine() { host.files[second] = {}; }
+	VariantMachine() { host.files[second] = {}; }
 
 	std::string world() const
 	{
@@ -62,11 +63,6 @@ struct Machine {
 				     prefix, erase, false});
 	}
 };
-
-std::string error_of(const BpfReport &r)
-{
-	return r.error ? r.error->text() : "";
-}
 
 std::uint32_t value_of(const BpfLaw &law, const BpfValues &values, std::string_view name)
 {
@@ -307,7 +303,7 @@ TEST(BpfFlows, without_root_it_says_what_is_missing)
 TEST(Bpf, load_says_how_and_unload_leaves_nothing)
 {
 	for (const bool plain : {false, true}) {
-		Machine m;
+		VariantMachine m;
 		const std::string before = m.world();
 		const BpfReport loaded = m.load(plain, true);
 
@@ -339,7 +335,7 @@ TEST(Bpf, load_says_how_and_unload_leaves_nothing)
 
 TEST(Bpf, list_sums_the_stamps_of_all_cpus)
 {
-	Machine m;
+	VariantMachine m;
 
 	ASSERT_FALSE(m.load().error);
 	EXPECT_TRUE(m.variants.list()->loaded.at(0).stamps.empty());
@@ -353,7 +349,7 @@ TEST(Bpf, list_sums_the_stamps_of_all_cpus)
 	auto thing = std::make_shared<FakeBpfHost::Thing>();
 
 	thing->content[BpfBytes(4)] = counts;
-	m.host.pinned[dir + "/swift_stamps"] = thing;
+	m.host.pinned[variant_dir + "/swift_stamps"] = thing;
 
 	const auto listing = m.variants.list();
 	const auto json = nlohmann::json::parse(bpf_list_json(*listing));
@@ -371,12 +367,12 @@ TEST(Bpf, list_sums_the_stamps_of_all_cpus)
 TEST(Bpf, a_load_that_fails_anywhere_leaves_nothing)
 {
 	for (const bool plain : {false, true}) {
-		Machine whole;
+		VariantMachine whole;
 
 		ASSERT_FALSE(whole.load(plain).error);
 		ASSERT_GE(whole.host.operations, 19);
 		for (int at = 1; at <= whole.host.operations; at++) {
-			Machine m;
+			VariantMachine m;
 			const std::string before = m.world();
 
 			m.host.fail_at = at;
@@ -392,7 +388,7 @@ TEST(Bpf, a_load_that_fails_anywhere_leaves_nothing)
 TEST(Bpf, a_default_that_cannot_be_set_takes_the_load_back)
 {
 	for (int at = 1; at <= 2; at++) {
-		Machine m;
+		VariantMachine m;
 		const std::string before = m.world();
 
 		m.system.fail_at = at;
@@ -404,7 +400,7 @@ TEST(Bpf, a_default_that_cannot_be_set_takes_the_load_back)
 TEST(Bpf, a_killed_load_is_mended_by_load_and_by_unload)
 {
 	for (const bool plain : {false, true}) {
-		Machine whole;
+		VariantMachine whole;
 		const std::string empty = whole.world();
 
 		ASSERT_FALSE(whole.load(plain).error);
@@ -412,7 +408,7 @@ TEST(Bpf, a_killed_load_is_mended_by_load_and_by_unload)
 
 		for (int at = 1; at <= whole.host.operations; at++)
 			for (const bool by_load : {true, false}) {
-				Machine m;
+				VariantMachine m;
 
 				m.host.fail_at = at;
 				m.host.dead_after = true;
@@ -423,7 +419,7 @@ TEST(Bpf, a_killed_load_is_mended_by_load_and_by_unload)
 
 					EXPECT_FALSE(r.error) << at << ": " << error_of(r);
 					EXPECT_EQ(m.world(), loaded) << at;
-				} else if (m.host.exists(dir) || m.host.exists(dir + "~new")) {
+				} else if (m.host.exists(variant_dir) || m.host.exists(variant_dir + "~new")) {
 					const auto listing = m.variants.list();
 
 					EXPECT_TRUE(listing->loaded.at(0).leftover) << at;
@@ -440,7 +436,7 @@ TEST(Bpf, a_killed_load_is_mended_by_load_and_by_unload)
 TEST(Bpf, swap_keeps_settings_and_says_whether_it_was_atomic)
 {
 	for (const bool plain : {false, true}) {
-		Machine m;
+		VariantMachine m;
 
 		ASSERT_FALSE(m.load(plain).error);
 		ASSERT_FALSE(m.set("ai_milli=500").error);
@@ -452,9 +448,9 @@ TEST(Bpf, swap_keeps_settings_and_says_whether_it_was_atomic)
 		EXPECT_EQ(r.registration, plain ? "plain" : "link");
 		EXPECT_EQ(r.steps.at(1).find("atomically") != std::string::npos, !plain) << r.steps[1];
 		EXPECT_TRUE(m.host.available().contains("bpf_swift"));
-		EXPECT_FALSE(m.host.exists(dir + "~new"));
-		EXPECT_EQ(m.host.pinned.at(dir + "/prog_swift_echo")->program, std::string("swift_echo of ") + second);
-		EXPECT_EQ(m.host.pinned.at(dir + "/link_swift_echo")->holds->program,
+		EXPECT_FALSE(m.host.exists(variant_dir + "~new"));
+		EXPECT_EQ(m.host.pinned.at(variant_dir + "/prog_swift_echo")->program, std::string("swift_echo of ") + second);
+		EXPECT_EQ(m.host.pinned.at(variant_dir + "/link_swift_echo")->holds->program,
 			  std::string("swift_echo of ") + second);
 
 		const auto settings = m.variants.get("bpf_swift");
@@ -480,7 +476,7 @@ TEST(Bpf, a_swap_that_fails_anywhere_keeps_the_old_one)
 		int before_swap = 0;
 		int after_swap = 0;
 		{
-			Machine m;
+			VariantMachine m;
 
 			ASSERT_FALSE(m.load(plain).error);
 			before_swap = m.host.operations;
@@ -491,7 +487,7 @@ TEST(Bpf, a_swap_that_fails_anywhere_keeps_the_old_one)
 		int failures = 0;
 
 		for (int at = before_swap + 1; at <= after_swap; at++) {
-			Machine m;
+			VariantMachine m;
 
 			ASSERT_FALSE(m.load(plain).error);
 			const std::string before = m.world();
@@ -516,7 +512,7 @@ TEST(Bpf, a_killed_swap_leaves_one_that_swap_and_unload_can_handle)
 {
 	for (const bool plain : {false, true})
 		for (int at = 1; at <= 60; at++) {
-			Machine m;
+			VariantMachine m;
 			const std::string empty = m.world();
 
 			ASSERT_FALSE(m.load(plain).error);
@@ -528,7 +524,7 @@ TEST(Bpf, a_killed_swap_leaves_one_that_swap_and_unload_can_handle)
 
 			EXPECT_FALSE(r.error) << plain << at << ": " << error_of(r);
 			EXPECT_TRUE(m.host.available().contains("bpf_swift")) << plain << at;
-			EXPECT_FALSE(m.host.exists(dir + "~new")) << plain << at;
+			EXPECT_FALSE(m.host.exists(variant_dir + "~new")) << plain << at;
 			EXPECT_FALSE(m.variants.unload("bpf_swift", false).error) << plain << at;
 			EXPECT_EQ(m.world(), empty) << plain << at;
 		}
@@ -536,7 +532,7 @@ TEST(Bpf, a_killed_swap_leaves_one_that_swap_and_unload_can_handle)
 
 TEST(Bpf, what_cannot_be_swapped)
 {
-	Machine m;
+	VariantMachine m;
 
 	EXPECT_EQ(error_of(m.swap()), "bpf_swift is not loaded: swiftctl bpf load does that");
 	ASSERT_FALSE(m.load().error);
@@ -550,11 +546,11 @@ TEST(Bpf, what_cannot_be_swapped)
 	EXPECT_NE(error_of(m.swap()).find("different versions"), std::string::npos);
 	m.host.files[second] = {};
 	// Loaded by a swiftctl that knew one tunable less.
-	m.host.pinned.at(dir + "/tunables")->map.value_bytes -= 4;
+	m.host.pinned.at(variant_dir + "/tunables")->map.value_bytes -= 4;
 	EXPECT_NE(error_of(m.swap()).find("with other tunables: unload it and load the new one"), std::string::npos)
 		<< error_of(m.swap());
 	EXPECT_EQ(m.world(), before);
-	m.host.pinned.at(dir + "/tunables")->map.value_bytes += 4;
+	m.host.pinned.at(variant_dir + "/tunables")->map.value_bytes += 4;
 	m.host.files[second].refused_by_verifier = true;
 	const BpfReport refused = m.swap();
 
@@ -570,9 +566,9 @@ TEST(Bpf, what_cannot_be_swapped)
 
 TEST(Bpf, what_cannot_be_loaded)
 {
-	const auto expect = [](const std::function<void(Machine &, BpfLoadRequest &)> &change, const std::string &why,
+	const auto expect = [](const std::function<void(VariantMachine &, BpfLoadRequest &)> &change, const std::string &why,
 			       bool usage = false) {
-		Machine m;
+		VariantMachine m;
 		BpfLoadRequest r;
 
 		r.name = "bpf_swift";
@@ -586,56 +582,56 @@ TEST(Bpf, what_cannot_be_loaded)
 	};
 	const std::string installed = "/usr/lib/tcp_swift/bpf/bpf_swift.bpf.o";
 
-	expect([](Machine &m, BpfLoadRequest &) { m.system.root = false; }, "needs root");
-	expect([](Machine &m, BpfLoadRequest &) { m.host.can.btf = false; }, "this kernel has no BTF");
-	expect([](Machine &m, BpfLoadRequest &) { m.host.can.struct_ops = false; }, "struct_ops");
-	expect([](Machine &m, BpfLoadRequest &) { m.host.can.bpffs = false; }, "mount -t bpf bpf /sys/fs/bpf");
-	expect([](Machine &m, BpfLoadRequest &) { m.host.names.insert("bpf_swift"); }, "taken by a module");
-	expect([](Machine &m, BpfLoadRequest &) {
+	expect([](VariantMachine &m, BpfLoadRequest &) { m.system.root = false; }, "needs root");
+	expect([](VariantMachine &m, BpfLoadRequest &) { m.host.can.btf = false; }, "this kernel has no BTF");
+	expect([](VariantMachine &m, BpfLoadRequest &) { m.host.can.struct_ops = false; }, "struct_ops");
+	expect([](VariantMachine &m, BpfLoadRequest &) { m.host.can.bpffs = false; }, "mount -t bpf bpf /sys/fs/bpf");
+	expect([](VariantMachine &m, BpfLoadRequest &) { m.host.names.insert("bpf_swift"); }, "taken by a module");
+	expect([](VariantMachine &m, BpfLoadRequest &) {
 		auto other = std::make_shared<FakeBpfHost::Thing>();
 
 		other->ops = {77, "bpf_swift", BpfOpsStatus::State::in_use, 0, false};
 		m.host.plain.push_back(other);
 	}, "taken by a BPF program that swiftctl did not load (struct_ops map id 77)");
-	expect([](Machine &, BpfLoadRequest &r) { r.name = "bpf_none"; }, "/usr/lib/tcp_swift/bpf/bpf_none.bpf.o");
-	expect([](Machine &, BpfLoadRequest &r) { r.name = "a/b"; }, "1 to 15", true);
-	expect([](Machine &, BpfLoadRequest &r) { r.name = "sixteen_letters_"; }, "1 to 15", true);
-	expect([](Machine &, BpfLoadRequest &r) { r.set = {"ai_milli=0"}; }, "ai_milli: '0' (allowed: 1 to 100000)", true);
-	expect([](Machine &, BpfLoadRequest &r) { r.set = {"fs_max_cwnd_milli=2", "fs_min_cwnd_milli=2"}; },
+	expect([](VariantMachine &, BpfLoadRequest &r) { r.name = "bpf_none"; }, "/usr/lib/tcp_swift/bpf/bpf_none.bpf.o");
+	expect([](VariantMachine &, BpfLoadRequest &r) { r.name = "a/b"; }, "1 to 15", true);
+	expect([](VariantMachine &, BpfLoadRequest &r) { r.name = "sixteen_letters_"; }, "1 to 15", true);
+	expect([](VariantMachine &, BpfLoadRequest &r) { r.set = {"ai_milli=0"}; }, "ai_milli: '0' (allowed: 1 to 100000)", true);
+	expect([](VariantMachine &, BpfLoadRequest &r) { r.set = {"fs_max_cwnd_milli=2", "fs_min_cwnd_milli=2"}; },
 	       "at least twice", true);
-	expect([&](Machine &m, BpfLoadRequest &) { m.host.files[installed].ops = "bpf_cubic"; },
+	expect([&](VariantMachine &m, BpfLoadRequest &) { m.host.files[installed].ops = "bpf_cubic"; },
 	       "another congestion control: 'bpf_cubic' (allowed: bpf_swift)");
-	expect([&](Machine &m, BpfLoadRequest &) { m.host.files[installed].registers = "other"; },
+	expect([&](VariantMachine &m, BpfLoadRequest &) { m.host.files[installed].registers = "other"; },
 	       "registers another name: 'other' (allowed: bpf_swift)");
-	expect([&](Machine &m, BpfLoadRequest &) { m.host.files[installed].maps.clear(); }, "no map of tunables");
-	expect([&](Machine &m, BpfLoadRequest &) { m.host.files[installed].maps[0].value_bytes = 88; },
+	expect([&](VariantMachine &m, BpfLoadRequest &) { m.host.files[installed].maps.clear(); }, "no map of tunables");
+	expect([&](VariantMachine &m, BpfLoadRequest &) { m.host.files[installed].maps[0].value_bytes = 88; },
 	       "values of 88 bytes, not 96");
-	expect([&](Machine &m, BpfLoadRequest &) { m.host.files[installed].refused_by_verifier = true; }, "verifier");
-	expect([&](Machine &m, BpfLoadRequest &) {
+	expect([&](VariantMachine &m, BpfLoadRequest &) { m.host.files[installed].refused_by_verifier = true; }, "verifier");
+	expect([&](VariantMachine &m, BpfLoadRequest &) {
 		m.host.files[installed].programs.push_back({"x", BpfProgramKind::other, "xdp"});
 	}, "where to attach program x (xdp)");
-	expect([](Machine &m, BpfLoadRequest &) { m.system.files.erase("/proc/mounts"); }, "no cgroup2 is mounted");
+	expect([](VariantMachine &m, BpfLoadRequest &) { m.system.files.erase("/proc/mounts"); }, "no cgroup2 is mounted");
 }
 
 TEST(Bpf, without_the_echo_no_cgroup_is_needed)
 {
-	Machine m;
+	VariantMachine m;
 	BpfLoadRequest r;
 
 	r.name = "bpf_swift";
 	r.echo = false;
 	m.system.files.erase("/proc/mounts");
 	ASSERT_FALSE(m.variants.load(r).error);
-	EXPECT_FALSE(m.host.exists(dir + "/link_swift_echo"));
-	EXPECT_TRUE(m.host.exists(dir + "/link_swift_rx"));
+	EXPECT_FALSE(m.host.exists(variant_dir + "/link_swift_echo"));
+	EXPECT_TRUE(m.host.exists(variant_dir + "/link_swift_rx"));
 	// And a swap leaves it out too.
 	ASSERT_FALSE(m.swap().error);
-	EXPECT_FALSE(m.host.exists(dir + "/link_swift_echo"));
+	EXPECT_FALSE(m.host.exists(variant_dir + "/link_swift_echo"));
 }
 
 TEST(Bpf, dry_runs_change_nothing)
 {
-	Machine m;
+	VariantMachine m;
 	BpfLoadRequest r;
 
 	r.name = "bpf_swift";
@@ -663,14 +659,14 @@ TEST(Bpf, dry_runs_change_nothing)
 TEST(Bpf, unload_when_parts_are_missing)
 {
 	for (const bool plain : {false, true}) {
-		Machine m;
+		VariantMachine m;
 		const std::string empty = m.world();
 
 		ASSERT_FALSE(m.load(plain).error);
-		m.host.pinned.erase(dir + "/ops");
-		m.host.pinned.erase(dir + "/ops_link");
-		m.host.pinned.erase(dir + "/link_swift_rx");
-		m.host.pinned.erase(dir + "/swift_params");
+		m.host.pinned.erase(variant_dir + "/ops");
+		m.host.pinned.erase(variant_dir + "/ops_link");
+		m.host.pinned.erase(variant_dir + "/link_swift_rx");
+		m.host.pinned.erase(variant_dir + "/swift_params");
 		ASSERT_TRUE(m.variants.list());
 		const BpfReport r = m.variants.unload("bpf_swift", false);
 
@@ -681,7 +677,7 @@ TEST(Bpf, unload_when_parts_are_missing)
 
 TEST(Bpf, set_is_all_or_nothing)
 {
-	Machine m;
+	VariantMachine m;
 
 	ASSERT_FALSE(m.load().error);
 	const std::string before = m.world();
@@ -716,7 +712,7 @@ TEST(Bpf, set_is_all_or_nothing)
 
 TEST(Bpf, a_killed_set_is_told_and_mended)
 {
-	Machine m;
+	VariantMachine m;
 
 	ASSERT_FALSE(m.load().error);
 	m.host.fail_at = m.host.operations + 2;
@@ -730,7 +726,7 @@ TEST(Bpf, a_killed_set_is_told_and_mended)
 
 TEST(Bpf, profiles)
 {
-	Machine m;
+	VariantMachine m;
 
 	ASSERT_FALSE(m.load().error);
 	ASSERT_FALSE(m.set("hop_target_ns=2000").error);
@@ -768,12 +764,12 @@ TEST(Bpf, profiles)
 
 	ASSERT_TRUE(settings->law->assign(values, "hop_target_ns=2000"));
 	ASSERT_TRUE(settings->law->assign(values, "base_target_ns=93000"));
-	EXPECT_EQ(m.host.pinned.at(dir + "/swift_profiles")->content.at(bytes), *settings->law->prepare(values));
+	EXPECT_EQ(m.host.pinned.at(variant_dir + "/swift_profiles")->content.at(bytes), *settings->law->prepare(values));
 }
 
 TEST(Bpf, a_law_without_profiles_says_so)
 {
-	Machine m;
+	VariantMachine m;
 	FakeBpfFile file;
 
 	file.ops = file.registers = "bpf_gcn";

@@ -7,13 +7,13 @@
 #include <limits>
 
 #include "clock_world.h"
+#include "units.h"
 
 using namespace swift;
 using namespace swift_test;
 
 namespace {
 
-constexpr std::int64_t ms = 1000000;
 constexpr std::int64_t gap = 250 * ms;
 constexpr std::int64_t validity = 3 * gap;
 

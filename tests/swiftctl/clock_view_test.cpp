@@ -10,7 +10,7 @@
 
 using namespace swift;
 using namespace swift_test;
-using Json = nlohmann::json;
+using Parsed = nlohmann::json;
 
 namespace {
 
@@ -87,7 +87,7 @@ TEST(clock_view, lines_of_bpf_variants)
 	EXPECT_EQ(line_of(clock_table(*s), 1), "eth1|ptp1|none|valid|+37.0 s|+50.000|1.23 us|200.0 ms|500 ms|-|-|-|-|-|");
 	EXPECT_EQ(clock_notes(*s), std::vector<std::string>{
 					   "bpf_swift has a line of eth1; swiftctl bpf list counts its stamps"});
-	const auto json = Json::parse(clocks_json(*s, true));
+	const auto json = Parsed::parse(clocks_json(*s, true));
 
 	EXPECT_TRUE(json["nics"][1]["line"].is_null()); // the module's
 	EXPECT_EQ(json["nics"][1]["bpf_variants"][0]["variant"], "bpf_swift");
@@ -181,14 +181,14 @@ TEST(clock_view, json)
 	Host host;
 	const auto s = take_clocks(host, {}, now);
 	const std::string line = clocks_json(*s, true);
-	const Json j = Json::parse(line);
+	const Parsed j = Parsed::parse(line);
 
 	EXPECT_EQ(std::count(line.begin(), line.end(), '\n'), 1);
 	EXPECT_EQ(j["schema"], 1);
 	EXPECT_EQ(j["time_ns"], now.realtime_ns);
 	EXPECT_TRUE(j["error"].is_null());
 	ASSERT_EQ(j["nics"].size(), 2U);
-	const Json &n = j["nics"][0];
+	const Parsed &n = j["nics"][0];
 
 	EXPECT_EQ(n["iface"], "eth0");
 	EXPECT_EQ(n["phc_index"], 0);
@@ -204,7 +204,7 @@ TEST(clock_view, json)
 	EXPECT_TRUE(j["nics"][1]["line"].is_null());
 
 	host.clocks.reset();
-	EXPECT_EQ(Json::parse(clocks_json(*take_clocks(host, {}, now), false))["error"],
+	EXPECT_EQ(Parsed::parse(clocks_json(*take_clocks(host, {}, now), false))["error"],
 		  "the module tcp_swift is not loaded");
 }
 
@@ -214,7 +214,7 @@ TEST(clock_view, measurements)
 	ClockMeasurement good{"eth0", 0, "extended", host.clocks->front().line, 300, 11, {}};
 	ClockMeasurement bad{"eth1", 1, {}, {}, 0, 0, Error{"no"}};
 	const Table table = measurement_table({good, bad}, now);
-	const Json j = Json::parse(measurements_json({good, bad}, now));
+	const Parsed j = Parsed::parse(measurements_json({good, bad}, now));
 
 	EXPECT_EQ(line_of(table, 0), "eth0|ptp0|11 extended|+37.0 s|+50.000|300 ns|1.23 us|");
 	EXPECT_EQ(line_of(table, 1), "eth1|ptp1|-|-|-|-|-|");
@@ -230,7 +230,7 @@ TEST(clock_view, plans)
 
 	host.nics["eth1"].t.now = Stamping{HWTSTAMP_TX_ON, HWTSTAMP_FILTER_PTP_V2_EVENT};
 	const auto plans = plan_clocks(host, {});
-	const Json j = Json::parse(plans_json(*plans, 250));
+	const Parsed j = Parsed::parse(plans_json(*plans, 250));
 
 	ASSERT_EQ(plans->size(), 3U);
 	EXPECT_EQ(plan_text((*plans)[0], 250), "eth0: stamping stays rx all, tx on; feed /dev/ptp0 every 250 ms");
@@ -246,7 +246,7 @@ TEST(clock_view, plans)
 TEST(clock_view, events)
 {
 	const std::string text = feed_event_json({true, "eth0", "stepped", "by \"a lot\""}, 5);
-	const Json j = Json::parse(text);
+	const Parsed j = Parsed::parse(text);
 
 	EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1);
 	EXPECT_EQ(j["iface"], "eth0");

@@ -13,9 +13,15 @@
 
 #include "bpf_host.h"
 #include "bpf_law.h"
+#include "bpf_variant.h"
 #include "fake_system.h"
 
 namespace swift_test {
+
+inline std::string error_of(const swift::BpfReport &r)
+{
+	return r.error ? r.error->text() : "";
+}
 
 // What is in an object file.
 struct FakeBpfFile {

@@ -21,21 +21,21 @@ std::string recorded(const std::string &name)
 	return {std::istreambuf_iterator<char>(file), {}};
 }
 
-std::string error_of(const std::string &text)
+std::string iperf_error(const std::string &text)
 {
 	const auto run = parse_iperf(text);
 
 	return run ? "" : run.error().text();
 }
 
-using Change = void (*)(nlohmann::json &);
+using Damage = void (*)(nlohmann::json &);
 
-std::string error_after(Change change)
+std::string error_after(Damage change)
 {
 	auto j = nlohmann::json::parse(recorded("two-flows"));
 
 	change(j);
-	return error_of(j.dump());
+	return iperf_error(j.dump());
 }
 
 } // namespace
@@ -81,18 +81,18 @@ TEST(iperf, a_server_that_sent_has_no_rtt_for_us)
 
 TEST(iperf, its_own_errors_are_passed_on)
 {
-	EXPECT_EQ(error_of(recorded("refused")), "iperf3: unable to connect to server: Connection refused");
-	EXPECT_EQ(error_of(recorded("unknown-cc")),
+	EXPECT_EQ(iperf_error(recorded("refused")), "iperf3: unable to connect to server: Connection refused");
+	EXPECT_EQ(iperf_error(recorded("unknown-cc")),
 		  "iperf3: unable to set TCP_CONGESTION: Supplied congestion control algorithm not supported on this host");
-	EXPECT_EQ(error_of(recorded("interrupted")), "iperf3: interrupt - the client has terminated");
-	EXPECT_TRUE(iperf_busy(error_of(recorded("busy"))));
-	EXPECT_FALSE(iperf_busy(error_of(recorded("refused"))));
+	EXPECT_EQ(iperf_error(recorded("interrupted")), "iperf3: interrupt - the client has terminated");
+	EXPECT_TRUE(iperf_busy(iperf_error(recorded("busy"))));
+	EXPECT_FALSE(iperf_busy(iperf_error(recorded("refused"))));
 }
 
 TEST(iperf, damage_is_located)
 {
 	struct {
-		Change change;
+		Damage change;
 		const char *text;
 	} const rows[] = {
 		{[](auto &j) { j["end"].erase("sum_received"); },
@@ -118,9 +118,9 @@ TEST(iperf, damage_is_located)
 
 	for (const auto &r : rows)
 		EXPECT_EQ(error_after(r.change).find(r.text), 0U) << r.text << "\n" << error_after(r.change);
-	EXPECT_EQ(error_of("").find("iperf3's output is not JSON: parse error at line 1, column 1"), 0U) << error_of("");
-	EXPECT_NE(error_of(recorded("two-flows").substr(0, 3000)).find("not JSON: parse error at line"),
+	EXPECT_EQ(iperf_error("").find("iperf3's output is not JSON: parse error at line 1, column 1"), 0U) << iperf_error("");
+	EXPECT_NE(iperf_error(recorded("two-flows").substr(0, 3000)).find("not JSON: parse error at line"),
 		  std::string::npos);
-	EXPECT_EQ(error_of(std::string(100000, '[')), "iperf3's output is nested deeper than 64");
-	EXPECT_NE(error_of(R"({"start": 1e999})").find("not JSON"), std::string::npos);
+	EXPECT_EQ(iperf_error(std::string(100000, '[')), "iperf3's output is nested deeper than 64");
+	EXPECT_NE(iperf_error(R"({"start": 1e999})").find("not JSON"), std::string::npos);
 }

@@ -12,7 +12,7 @@
 #include "flows.h"
 
 using namespace swift;
-using Json = nlohmann::json;
+using Parsed = nlohmann::json;
 
 namespace {
 
@@ -34,7 +34,7 @@ FlowSnapshot snapshot()
 
 TEST(json, flows)
 {
-	const Json j = Json::parse(flows_json(snapshot(), false));
+	const Parsed j = Parsed::parse(flows_json(snapshot(), false));
 
 	EXPECT_EQ(j["schema"], 1);
 	EXPECT_EQ(j["time_ns"], 1700000000123456789);
@@ -42,7 +42,7 @@ TEST(json, flows)
 	EXPECT_EQ(j["guarded_flows"], 1);
 	ASSERT_EQ(j["flows"].size(), 5U);
 
-	const Json &f = j["flows"][0];
+	const Parsed &f = j["flows"][0];
 
 	for (const char *key :
 	     {"local_port", "remote_port", "fcwnd", "ecwnd", "window", "fabric_ns", "endpoint_ns", "target_ns",
@@ -57,7 +57,7 @@ TEST(json, flows)
 	EXPECT_EQ(f["state"], "established");
 	EXPECT_EQ(f["guarded"], false);
 
-	const Json &guarded = j["flows"][3];
+	const Parsed &guarded = j["flows"][3];
 
 	EXPECT_EQ(guarded["guarded"], true);
 	EXPECT_FALSE(guarded.contains("fabric_ns"));
@@ -68,21 +68,21 @@ TEST(json, flows_on_one_line)
 	const std::string text = flows_json(snapshot(), true);
 
 	EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1);
-	EXPECT_TRUE(Json::parse(text).is_object());
+	EXPECT_TRUE(Parsed::parse(text).is_object());
 }
 
 TEST(json, enable_and_disable)
 {
 	swift_test::FakeSystem s;
-	const Json on = Json::parse(outcome_json(enable(s, {}), false));
-	const Json off = Json::parse(outcome_json(disable(s, {}), false));
+	const Parsed on = Parsed::parse(outcome_json(enable(s, {}), false));
+	const Parsed off = Parsed::parse(outcome_json(disable(s, {}), false));
 
-	for (const Json &j : {on, off}) {
+	for (const Parsed &j : {on, off}) {
 		EXPECT_EQ(j["schema"], 1);
 		EXPECT_EQ(j["ok"], true);
 		EXPECT_TRUE(j["error"].is_null());
 		ASSERT_FALSE(j["changes"].empty());
-		for (const Json &c : j["changes"])
+		for (const Parsed &c : j["changes"])
 			for (const char *key : {"kind", "key", "result"})
 				EXPECT_TRUE(c[key].is_string()) << key;
 	}
@@ -96,7 +96,7 @@ TEST(json, enable_that_failed)
 	swift_test::FakeSystem s;
 
 	s.fail_at = 4;
-	const Json j = Json::parse(outcome_json(enable(s, {}), false));
+	const Parsed j = Parsed::parse(outcome_json(enable(s, {}), false));
 
 	EXPECT_EQ(j["ok"], false);
 	EXPECT_EQ(j["rolled_back"], true);
@@ -105,7 +105,7 @@ TEST(json, enable_that_failed)
 
 TEST(json, doctor)
 {
-	const Json j = Json::parse(doctor_json({{Severity::ok, "a", "b"}, {Severity::fail, "c", "d", "e", "f"}}));
+	const Parsed j = Parsed::parse(doctor_json({{Severity::ok, "a", "b"}, {Severity::fail, "c", "d", "e", "f"}}));
 
 	EXPECT_EQ(j["schema"], 1);
 	EXPECT_EQ(j["summary"]["ok"], 1);

@@ -13,12 +13,13 @@
 #include "probe.h"
 #include "probe_nic.h"
 #include "probe_responder.h"
+#include "units.h"
 
 using namespace swift;
+using swift_test::ms;
 
 namespace {
 
-constexpr std::int64_t ms = 1000000;
 constexpr std::int64_t start_ns = 1700000000000000000; // of CLOCK_REALTIME
 
 ProbePacket sample_packet()
@@ -750,7 +751,7 @@ TEST(probe_socket, over_loopback_both_ways_stamped)
 		const auto begun = std::chrono::steady_clock::now();
 
 		for (bool stamped = false; !stamped; sent++) {
-			ASSERT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(10));
+			ASSERT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(120));
 			ASSERT_TRUE(a->send(bytes, {b->local(), 0}));
 			wait(*b);
 			const auto d = b->receive();

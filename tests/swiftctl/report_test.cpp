@@ -42,7 +42,7 @@ Report read(const std::string &text)
 	return report ? std::move(*report) : Report();
 }
 
-std::string error_of(const std::string &text)
+std::string report_error(const std::string &text)
 {
 	const auto report = read_report("x.json", text);
 
@@ -133,11 +133,11 @@ TEST(report, damage_is_one_line_with_file_path_and_expectation)
 	};
 
 	for (const auto &r : rows) {
-		EXPECT_EQ(error_of(r.text).find(r.error), 0U) << r.error << "\n" << error_of(r.text);
-		EXPECT_FALSE(contains(error_of(r.text), "\n"));
+		EXPECT_EQ(report_error(r.text).find(r.error), 0U) << r.error << "\n" << report_error(r.text);
+		EXPECT_FALSE(contains(report_error(r.text), "\n"));
 	}
-	EXPECT_EQ(error_of("{\"runs\":" + std::string(1000000, '[')), "x.json: nested deeper than 64");
-	EXPECT_TRUE(contains(error_of("{\"runs\": [{\"cc\": \"\xff\"}]}"), "ill-formed UTF-8"));
+	EXPECT_EQ(report_error("{\"runs\":" + std::string(1000000, '[')), "x.json: nested deeper than 64");
+	EXPECT_TRUE(contains(report_error("{\"runs\": [{\"cc\": \"\xff\"}]}"), "ill-formed UTF-8"));
 }
 
 TEST(report, nothing_in_a_result_becomes_markup)

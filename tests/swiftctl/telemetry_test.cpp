@@ -18,13 +18,14 @@
 #include "telemetry_maps.h"
 
 using namespace swift;
+using swift_test::error_of;
 using swift_test::FakeBpfFile;
 using swift_test::FakeBpfHost;
 using swift_test::FakeBpfSystem;
 
 namespace {
 
-const std::string dir = "/sys/fs/bpf/tcp_swift/telemetry";
+const std::string telemetry_pins = "/sys/fs/bpf/tcp_swift/telemetry";
 constexpr const char *object = "/usr/lib/tcp_swift/bpf/swift_telemetry.bpf.o";
 
 template <typename T> BpfBytes bytes_of(const T &value)
@@ -56,13 +57,13 @@ FakeBpfFile telemetry_file()
 	return f;
 }
 
-struct Machine {
+struct TelemetryMachine {
 	FakeBpfHost host;
 	FakeBpfSystem system{host};
 	BpfVariants variants{system, host};
 	BpfTelemetry telemetry{system, host};
 
-	Machine()
+	TelemetryMachine()
 	{
 		FakeBpfFile &swift = host.files["/usr/lib/tcp_swift/bpf/bpf_swift.bpf.o"];
 
@@ -109,11 +110,6 @@ struct Machine {
 	}
 };
 
-std::string error_of(const BpfReport &r)
-{
-	return r.error ? r.error->text() : "";
-}
-
 constexpr std::uint32_t here = 4026531840; // a network namespace, and another one
 constexpr std::uint32_t elsewhere = 4026532001;
 
@@ -136,7 +132,7 @@ telemetry_prefix_key prefix_key(const char *cidr, const char *cc, std::uint32_t 
 
 void put(FakeBpfHost &host, const std::string &map, const BpfBytes &key, const BpfBytes &value)
 {
-	host.pinned.at(dir + "/" + map)->content[key] = value;
+	host.pinned.at(telemetry_pins + "/" + map)->content[key] = value;
 }
 
 telemetry_prefix prefix_with(std::uint64_t n, std::uint32_t fabric_ns)
@@ -156,15 +152,15 @@ telemetry_prefix prefix_with(std::uint64_t n, std::uint32_t fabric_ns)
 
 TEST(BpfTelemetry, LoadsAndLeavesNothing)
 {
-	Machine m;
+	TelemetryMachine m;
 	const std::string before = m.host.world();
 
 	ASSERT_EQ(error_of(m.telemetry.load({})), "");
-	EXPECT_TRUE(m.host.exists(dir + "/link_telemetry_module"));
-	EXPECT_FALSE(m.host.exists(dir + "/link_telemetry_tx"));
-	EXPECT_FALSE(m.host.exists(dir + "/link_telemetry_tx_nic"));
-	EXPECT_EQ(m.host.map(dir + "/tx_packets")->max_entries, 1U);
-	EXPECT_EQ(m.host.map(dir + "/flows")->max_entries, 16384U);
+	EXPECT_TRUE(m.host.exists(telemetry_pins + "/link_telemetry_module"));
+	EXPECT_FALSE(m.host.exists(telemetry_pins + "/link_telemetry_tx"));
+	EXPECT_FALSE(m.host.exists(telemetry_pins + "/link_telemetry_tx_nic"));
+	EXPECT_EQ(m.host.map(telemetry_pins + "/tx_packets")->max_entries, 1U);
+	EXPECT_EQ(m.host.map(telemetry_pins + "/flows")->max_entries, 16384U);
 	EXPECT_TRUE(m.telemetry.status()->module_attached);
 	ASSERT_EQ(error_of(m.telemetry.unload(false, false)), "");
 	EXPECT_EQ(m.host.world(), before);
@@ -176,7 +172,7 @@ TEST(BpfTelemetry, AfterAnyFailureTheWorldIsAsBefore)
 	int without_nic = 0;
 
 	for (int n = 1;; n++) {
-		Machine m;
+		TelemetryMachine m;
 
 		ASSERT_EQ(error_of(m.load_swift()), "");
 		const std::string before = m.host.world();
@@ -201,16 +197,16 @@ TEST(BpfTelemetry, AfterAnyFailureTheWorldIsAsBefore)
 			ASSERT_FALSE(report.notes.empty());
 			EXPECT_NE(report.notes[0].find("tx_nic_ns"), std::string::npos) << report.notes[0];
 			EXPECT_NE(report.notes[0].find("injected"), std::string::npos) << report.notes[0];
-			EXPECT_TRUE(m.host.exists(dir + "/link_telemetry_tx")) << n;
-			EXPECT_FALSE(m.host.exists(dir + "/link_telemetry_tx_nic")) << n;
-			EXPECT_FALSE(m.host.exists(dir + "/prog_telemetry_tx_nic")) << n;
+			EXPECT_TRUE(m.host.exists(telemetry_pins + "/link_telemetry_tx")) << n;
+			EXPECT_FALSE(m.host.exists(telemetry_pins + "/link_telemetry_tx_nic")) << n;
+			EXPECT_FALSE(m.host.exists(telemetry_pins + "/prog_telemetry_tx_nic")) << n;
 			EXPECT_FALSE(m.telemetry.status()->tx_nic_attached);
 			EXPECT_TRUE(m.watches("cong_control")) << n;
 			continue;
 		}
 		EXPECT_TRUE(report.steps.empty());
-		EXPECT_FALSE(m.host.exists(dir)) << n << report.error->text();
-		EXPECT_FALSE(m.host.exists(dir + "~new")) << n << report.error->text();
+		EXPECT_FALSE(m.host.exists(telemetry_pins)) << n << report.error->text();
+		EXPECT_FALSE(m.host.exists(telemetry_pins + "~new")) << n << report.error->text();
 		EXPECT_FALSE(m.watches("cong_control")) << n;
 		EXPECT_EQ(m.on(), 0U) << n;
 		// The map of the variant may have got the value that it began with.
@@ -222,7 +218,7 @@ TEST(BpfTelemetry, AfterAnyFailureTheWorldIsAsBefore)
 TEST(BpfTelemetry, AKilledLoaderIsMendedByTheNext)
 {
 	for (int n = 1; n < 60; n++) {
-		Machine m;
+		TelemetryMachine m;
 
 		m.host.fail_at = n;
 		m.host.dead_after = true;
@@ -240,7 +236,7 @@ TEST(BpfTelemetry, AKilledLoaderIsMendedByTheNext)
 
 TEST(BpfTelemetry, DryRunChangesNothing)
 {
-	Machine m;
+	TelemetryMachine m;
 	TelemetryRequest r;
 
 	ASSERT_EQ(error_of(m.load_swift()), "");
@@ -265,7 +261,7 @@ TEST(BpfTelemetry, DryRunChangesNothing)
 TEST(BpfTelemetry, SaysInOneLineWhatIsWrong)
 {
 	const auto load = [](const auto &change, TelemetryRequest r = {}) {
-		Machine m;
+		TelemetryMachine m;
 
 		change(m);
 		return m.telemetry.load(r);
@@ -274,20 +270,20 @@ TEST(BpfTelemetry, SaysInOneLineWhatIsWrong)
 		TelemetryRequest r;
 
 		r.*field = text;
-		const BpfReport report = load([](Machine &) {}, r);
+		const BpfReport report = load([](TelemetryMachine &) {}, r);
 
 		EXPECT_TRUE(report.usage) << text;
 		return error_of(report);
 	};
 
-	EXPECT_NE(error_of(load([](Machine &m) { m.host.can.btf = false; })).find("no BTF"), std::string::npos);
-	EXPECT_NE(error_of(load([](Machine &m) { m.host.can.bpffs = false; })).find("bpffs is not mounted"),
+	EXPECT_NE(error_of(load([](TelemetryMachine &m) { m.host.can.btf = false; })).find("no BTF"), std::string::npos);
+	EXPECT_NE(error_of(load([](TelemetryMachine &m) { m.host.can.bpffs = false; })).find("bpffs is not mounted"),
 		  std::string::npos);
-	EXPECT_EQ(error_of(load([](Machine &m) { m.system.root = false; })), "needs root (--dry-run does not)");
-	EXPECT_NE(error_of(load([](Machine &m) { (void)m.telemetry.load({}); })).find("loaded already"),
+	EXPECT_EQ(error_of(load([](TelemetryMachine &m) { m.system.root = false; })), "needs root (--dry-run does not)");
+	EXPECT_NE(error_of(load([](TelemetryMachine &m) { (void)m.telemetry.load({}); })).find("loaded already"),
 		  std::string::npos);
-	EXPECT_NE(error_of(load([](Machine &m) { m.host.files.erase(object); })).find("cannot open"), std::string::npos);
-	EXPECT_NE(error_of(load([](Machine &m) { m.host.files[object].maps[0].value_bytes = 8; })).find("another version"),
+	EXPECT_NE(error_of(load([](TelemetryMachine &m) { m.host.files.erase(object); })).find("cannot open"), std::string::npos);
+	EXPECT_NE(error_of(load([](TelemetryMachine &m) { m.host.files[object].maps[0].value_bytes = 8; })).find("another version"),
 		  std::string::npos);
 	EXPECT_EQ(with(&TelemetryRequest::v4_len, "33"), "--v4-len: '33' (allowed: 0 to 32)");
 	EXPECT_EQ(with(&TelemetryRequest::v6_len, "x"), "--v6-len: 'x' (allowed: 0 to 128)");
@@ -297,13 +293,13 @@ TEST(BpfTelemetry, SaysInOneLineWhatIsWrong)
 	TelemetryRequest r;
 
 	r.prefixes = {"10.1.2.3/16"};
-	EXPECT_NE(error_of(load([](Machine &) {}, r)).find("10.1.2.3/16"), std::string::npos);
-	EXPECT_NE(error_of(Machine().telemetry.unload(false, false)).find("not loaded"), std::string::npos);
+	EXPECT_NE(error_of(load([](TelemetryMachine &) {}, r)).find("10.1.2.3/16"), std::string::npos);
+	EXPECT_NE(error_of(TelemetryMachine().telemetry.unload(false, false)).find("not loaded"), std::string::npos);
 }
 
 TEST(BpfTelemetry, WithoutTheModuleItWaitsForIt)
 {
-	Machine m;
+	TelemetryMachine m;
 
 	m.module(false);
 	const BpfReport first = m.telemetry.load({});
@@ -318,14 +314,14 @@ TEST(BpfTelemetry, WithoutTheModuleItWaitsForIt)
 	// It lets go again, and stays itself.
 	EXPECT_EQ(error_of(m.telemetry.unload(true, false)), "");
 	EXPECT_FALSE(m.telemetry.status()->module_attached);
-	EXPECT_TRUE(m.host.exists(dir + "/flows"));
+	EXPECT_TRUE(m.host.exists(telemetry_pins + "/flows"));
 	EXPECT_NE(error_of(m.telemetry.unload(true, false)).find("not attached"), std::string::npos);
 }
 
 TEST(BpfTelemetry, WatchesVariantsThatComeBeforeOrAfter)
 {
 	for (const bool before : {true, false}) {
-		Machine m;
+		TelemetryMachine m;
 
 		if (before) {
 			ASSERT_EQ(error_of(m.load_swift()), "");
@@ -361,7 +357,7 @@ TEST(BpfTelemetry, WatchesVariantsThatComeBeforeOrAfter)
 
 TEST(BpfTelemetry, AVariantThatCannotBeWatchedLoadsAllTheSame)
 {
-	Machine m;
+	TelemetryMachine m;
 
 	m.host.files["/usr/lib/tcp_swift/bpf/bpf_swift.bpf.o"].functions.clear();
 	ASSERT_EQ(error_of(m.telemetry.load({})), "");
@@ -375,7 +371,7 @@ TEST(BpfTelemetry, AVariantThatCannotBeWatchedLoadsAllTheSame)
 
 TEST(BpfTelemetry, WaitsForAKernelThatIsOutOfMemoryForAMoment)
 {
-	Machine m;
+	TelemetryMachine m;
 
 	ASSERT_EQ(error_of(m.telemetry.load({})), "");
 	m.host.no_memory = 3;
@@ -386,7 +382,7 @@ TEST(BpfTelemetry, WaitsForAKernelThatIsOutOfMemoryForAMoment)
 
 TEST(BpfTelemetry, GivesUpOnAKernelThatStaysOutOfMemory)
 {
-	Machine m;
+	TelemetryMachine m;
 
 	ASSERT_EQ(error_of(m.telemetry.load({})), "");
 	m.host.no_memory = 1000;
@@ -401,7 +397,7 @@ TEST(BpfTelemetry, GivesUpOnAKernelThatStaysOutOfMemory)
 
 TEST(BpfTelemetry, UnloadTurnsTheVariantsOff)
 {
-	Machine m;
+	TelemetryMachine m;
 
 	ASSERT_EQ(error_of(m.load_swift()), "");
 	ASSERT_EQ(error_of(m.telemetry.load({})), "");
@@ -413,7 +409,7 @@ TEST(BpfTelemetry, UnloadTurnsTheVariantsOff)
 
 TEST(BpfTelemetry, IsNoCongestionControl)
 {
-	Machine m;
+	TelemetryMachine m;
 
 	EXPECT_FALSE(check_bpf_name("telemetry"));
 	ASSERT_EQ(error_of(m.telemetry.load({})), "");
@@ -428,7 +424,7 @@ TEST(BpfTelemetry, IsNoCongestionControl)
 
 TEST(Telemetry, NotLoadedIsSaid)
 {
-	Machine m;
+	TelemetryMachine m;
 	const auto t = Telemetry::open(m.host);
 
 	ASSERT_FALSE(t);
@@ -437,7 +433,7 @@ TEST(Telemetry, NotLoadedIsSaid)
 
 TEST(Telemetry, ReadsPrefixesOfAllCpusAndFlows)
 {
-	Machine m;
+	TelemetryMachine m;
 
 	ASSERT_EQ(error_of(m.telemetry.load({})), "");
 	// Two CPUs, one after the other.
@@ -511,7 +507,7 @@ TEST(Telemetry, ReadsPrefixesOfAllCpusAndFlows)
 // Two containers may well have the same prefixes.
 TEST(Telemetry, NamespacesAreNotMixed)
 {
-	Machine m;
+	TelemetryMachine m;
 
 	ASSERT_EQ(error_of(m.telemetry.load({})), "");
 	put(m.host, "prefixes", bytes_of(prefix_key("10.1.2.0/24", "swift", here)), bytes_of(prefix_with(10, 40000)));
@@ -595,14 +591,14 @@ TEST(Telemetry, ReadingThePrefixesLeavesTheFlowsAlone)
 	ASSERT_EQ(r->prefixes.size(), 1U);
 	EXPECT_EQ(r->prefixes[0].counts.samples(), 10U);
 	EXPECT_TRUE(r->flows.empty());
-	EXPECT_FALSE(host.whole_reads.contains(dir + "/flows"));
+	EXPECT_FALSE(host.whole_reads.contains(telemetry_pins + "/flows"));
 	EXPECT_EQ(t->read(std::nullopt)->flows.size(), 1U);
-	EXPECT_TRUE(host.whole_reads.contains(dir + "/flows"));
+	EXPECT_TRUE(host.whole_reads.contains(telemetry_pins + "/flows"));
 }
 
 TEST(Telemetry, DifferenceOfTwoReadings)
 {
-	Machine m;
+	TelemetryMachine m;
 
 	ASSERT_EQ(error_of(m.telemetry.load({})), "");
 	put(m.host, "prefixes", bytes_of(prefix_key("10.1.0.0/24", "swift")), bytes_of(prefix_with(10, 40000)));
@@ -625,10 +621,10 @@ TEST(Telemetry, DifferenceOfTwoReadings)
 
 TEST(Telemetry, MapsOfAnotherVersionAreRefused)
 {
-	Machine m;
+	TelemetryMachine m;
 
 	ASSERT_EQ(error_of(m.telemetry.load({})), "");
-	m.host.pinned.at(dir + "/prefixes")->map.value_bytes = 12;
+	m.host.pinned.at(telemetry_pins + "/prefixes")->map.value_bytes = 12;
 	const auto t = Telemetry::open(m.host);
 
 	ASSERT_FALSE(t);

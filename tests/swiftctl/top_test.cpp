@@ -275,7 +275,7 @@ protected:
 
 			if (poll(&wait, 1, 30'000) <= 0)
 				return false;
-			const ssize_t n = read(fd, bytes, sizeof(bytes));
+			const ssize_t n = ::read(fd, bytes, sizeof(bytes));
 
 			if (n <= 0)
 				return false;

@@ -28,7 +28,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr double tick_s = 0.1;
-constexpr double patience_s = 3; // between SIGTERM and SIGKILL
+constexpr double term_patience_s = 3; // between SIGTERM and SIGKILL
 constexpr std::size_t output_max = std::size_t{256} << 20; // of one command
 
 double seconds(Clock::duration d)
@@ -232,7 +232,7 @@ private:
 			if (std::any_of(children.begin(), children.end(),
 					[](const Child &c) { return c.running() && c.asked; })) {
 				if (kill_at == 0)
-					kill_at = now + patience_s;
+					kill_at = now + term_patience_s;
 				if (now > kill_at)
 					for (const Child &c : children)
 						if (c.running() && c.asked)

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "bpf_variant.h"
+#include "clock_ns.h"
 #include "diag.h"
 #include "maps.h"
 
@@ -16,7 +17,6 @@ namespace {
 
 constexpr const char *clocks_map = "/swift_clocks";
 constexpr const char *napis_map = "/swift_clock_napis";
-constexpr std::int64_t ms = 1000000;
 
 template <typename T> std::optional<T> value_of(const BpfBytes &bytes)
 {
@@ -31,11 +31,6 @@ template <typename T> std::optional<T> value_of(const BpfBytes &bytes)
 bpf_swift_clock_key key_of(std::uint64_t netns, std::uint32_t ifindex)
 {
 	return {netns, ifindex, 0};
-}
-
-std::string dir_of(const std::string &variant)
-{
-	return std::string(bpf_pin_dir) + "/" + variant;
 }
 
 // Of a map: no room for another key.
@@ -74,7 +69,7 @@ Result<std::vector<std::string>> BpfClocks::variants() const
 	if (names)
 		std::erase_if(*names, [&](const std::string &name) {
 			return name.ends_with("~new") ||
-			       !host_.exists(dir_of(name) + clocks_map);
+			       !host_.exists(bpf_dir(name) + clocks_map);
 		});
 	return names;
 }
@@ -137,7 +132,7 @@ BpfFed BpfClocks::set(std::uint32_t ifindex, const ClockLine &line, std::uint32_
 	const bpf_swift_clock clock = {*map, bpf_swift_clock_check(&key, &*map)};
 
 	for (const std::string &name : *names) {
-		const std::string dir = dir_of(name);
+		const std::string dir = bpf_dir(name);
 
 		if (auto ok = write(dir, bpf_bytes(key), bpf_bytes(clock), now_ns); ok)
 			fed.variants.push_back(name);
@@ -179,7 +174,7 @@ Result<void> BpfClocks::set_napis(std::uint32_t ifindex, const std::vector<std::
 	if (!names)
 		return names.error();
 	for (const std::string &name : *names) {
-		const std::string dir = dir_of(name);
+		const std::string dir = bpf_dir(name);
 
 		if (auto ok = set_napis(dir + napis_map, bpf_bytes(key_of(netns_, ifindex)), napis);
 		    !ok && result && host_.exists(dir))
@@ -194,7 +189,7 @@ void BpfClocks::remove(std::uint32_t ifindex)
 	const BpfBytes key = bpf_bytes(key_of(netns_, ifindex));
 
 	for (const std::string &name : names ? *names : std::vector<std::string>())
-		(void)!host_.erase(dir_of(name) + clocks_map, key);
+		(void)!host_.erase(bpf_dir(name) + clocks_map, key);
 	(void)!set_napis(ifindex, {});
 }
 
@@ -206,9 +201,9 @@ Result<BpfClockTable> BpfClocks::all(std::int64_t now_ns) const
 	if (!names)
 		return names.error();
 	for (const std::string &name : *names) {
-		const auto entries = host_.entries(dir_of(name) + clocks_map);
+		const auto entries = host_.entries(bpf_dir(name) + clocks_map);
 
-		if (!entries && !host_.exists(dir_of(name))) // unloaded meanwhile
+		if (!entries && !host_.exists(bpf_dir(name))) // unloaded meanwhile
 			continue;
 		if (!entries)
 			return entries.error();
@@ -229,7 +224,7 @@ Result<BpfClockTable> BpfClocks::all(std::int64_t now_ns) const
 			c.clock.line = {clock->line.nic_ns, clock->line.host_ns, clock->line.ratio_q32,
 					clock->line.error_ns};
 			// A millisecond that has begun counts: 0 is said of stale lines alone.
-			c.clock.valid_ms = static_cast<std::uint32_t>((left_ns + ms - 1) / ms);
+			c.clock.valid_ms = static_cast<std::uint32_t>((left_ns + ns_per_ms - 1) / ns_per_ms);
 		}
 	}
 	return table;

@@ -9,6 +9,7 @@
 #include "flow.h"
 #include "maps.h"
 #include "text.h"
+#include "tunables.h"
 
 namespace swift {
 
@@ -25,9 +26,7 @@ constexpr std::array timely_table = {TIMELY_TUNABLES(SWIFT_X) dscp};
 constexpr std::array gcn_table = {GCN_TUNABLES(SWIFT_X) dscp};
 #undef SWIFT_X
 
-// In the order of enum swift_target_policy.
-constexpr std::array<std::string_view, 3> policy_words = {"static", "base_rtt", "base_rtt_plus"};
-static_assert(SWIFT_TARGET_BASE_RTT_PLUS + 1 == policy_words.size());
+static_assert(SWIFT_TARGET_BASE_RTT_PLUS + 1 == target_policy_words.size());
 
 // The core's structs of tunables are one u32 a row of their tables; what the shell adds
 // comes after them.
@@ -103,8 +102,8 @@ bool BpfTunable::allows(std::uint32_t value) const
 
 std::string BpfTunable::text(std::uint32_t value) const
 {
-	if (name == "target_policy" && value < policy_words.size())
-		return std::string(policy_words[value]);
+	if (name == "target_policy" && value < target_policy_words.size())
+		return std::string(target_policy_words[value]);
 	return std::to_string(number(value));
 }
 
@@ -148,11 +147,11 @@ Result<void> BpfLaw::assign(BpfValues &values, std::string_view assignment) cons
 	auto &slot = values[static_cast<std::size_t>(t - tunables.data())];
 
 	if (t->name == "target_policy") {
-		const auto word = std::find(policy_words.begin(), policy_words.end(), value);
+		const auto word = std::find(target_policy_words.begin(), target_policy_words.end(), value);
 
-		if (word == policy_words.end())
+		if (word == target_policy_words.end())
 			return Error{std::string(key), std::string(value), t->range()};
-		slot = static_cast<std::uint32_t>(word - policy_words.begin());
+		slot = static_cast<std::uint32_t>(word - target_policy_words.begin());
 		return {};
 	}
 

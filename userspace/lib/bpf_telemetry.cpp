@@ -26,7 +26,6 @@ constexpr const char *module_program = "telemetry_module";
 constexpr const char *variant_program = "telemetry_variant";
 constexpr const char *tx_program = "telemetry_tx";
 constexpr const char *tx_nic_program = "telemetry_tx_nic";
-constexpr unsigned mapped_bits = 96;
 constexpr std::size_t cc_bytes = 16;
 constexpr const char *module_cc = "swift";
 constexpr std::chrono::milliseconds memory_patience{256}; // the last wait; half a second in all
@@ -109,7 +108,7 @@ std::vector<std::string> BpfTelemetry::variants() const
 	std::vector<std::string> out;
 
 	for (const std::string &name : names ? *names : std::vector<std::string>())
-		if (check_bpf_name(name) && host_.exists(std::string(bpf_pin_dir) + "/" + name + "/telemetry_on"))
+		if (check_bpf_name(name) && host_.exists(bpf_dir(name) + "/telemetry_on"))
 			out.push_back(name);
 	return out;
 }
@@ -224,7 +223,7 @@ Result<void> BpfTelemetry::watch_releases(const std::string &dir)
 
 Result<void> BpfTelemetry::watch_in(const std::string &dir, const std::string &name)
 {
-	const std::string variant = std::string(bpf_pin_dir) + "/" + name;
+	const std::string variant = bpf_dir(name);
 	std::vector<std::string> old = pins_of(dir, "link_" + name + "~");
 	std::string pin;
 
@@ -441,7 +440,7 @@ BpfReport BpfTelemetry::load(const TelemetryRequest &request)
 			report.verifier_log = plan->object->verifier_log();
 			(void)take_down(staging_dir());
 			for (const std::string &name : variants())
-				(void)host_.write(std::string(bpf_pin_dir) + "/" + name + "/telemetry_on", bpf_first_key(),
+				(void)host_.write(bpf_dir(name) + "/telemetry_on", bpf_first_key(),
 						  bpf_bytes(std::uint32_t{0}));
 			return failed(ok.error());
 		}
@@ -523,7 +522,7 @@ BpfReport BpfTelemetry::unload(bool module_only, bool dry_run)
 	if (dry_run)
 		return report;
 	for (const std::string &name : variants())
-		if (auto ok = host_.write(std::string(bpf_pin_dir) + "/" + name + "/telemetry_on", bpf_first_key(),
+		if (auto ok = host_.write(bpf_dir(name) + "/telemetry_on", bpf_first_key(),
 					  bpf_bytes(std::uint32_t{0}));
 		    !ok)
 			return failed(ok.error());

@@ -23,14 +23,9 @@ constexpr std::string_view available_cc_sysctl = "net.ipv4.tcp_available_congest
 constexpr std::uint32_t default_key_length = 0xffffffffU; // of no prefix: the values of all others
 constexpr int gone_attempts = 500; // of 10 ms, for what the kernel does when it gets to it
 
-std::string dir_of(const std::string &name)
-{
-	return std::string(bpf_pin_dir) + "/" + name;
-}
-
 std::string staging_of(const std::string &name)
 {
-	return dir_of(name) + "~new";
+	return bpf_dir(name) + "~new";
 }
 
 std::string default_file(const std::string &name)
@@ -252,7 +247,7 @@ Result<BpfVariants::Plan> BpfVariants::plan(const BpfLoadRequest &request, BpfRe
 {
 	Plan plan;
 
-	plan.dir = dir_of(request.name);
+	plan.dir = bpf_dir(request.name);
 	plan.staging = staging_of(request.name);
 	plan.file = request.file.empty() ? std::string(bpf_object_dir) + "/" + request.name + ".bpf.o" :
 					   request.file;
@@ -378,7 +373,7 @@ Result<void> BpfVariants::take_down(const std::string &dir)
 // register the new one, is brought to its end.
 Result<void> BpfVariants::mend(const std::string &name)
 {
-	const std::string dir = dir_of(name);
+	const std::string dir = bpf_dir(name);
 	const std::string staging = staging_of(name);
 
 	if (!host_.exists(staging))
@@ -427,7 +422,7 @@ BpfReport BpfVariants::unload(const std::string &name, bool dry_run)
 		report.error = e;
 		return report;
 	};
-	const std::string dir = dir_of(name);
+	const std::string dir = bpf_dir(name);
 	const std::string staging = staging_of(name);
 	std::shared_ptr<void> lock;
 
@@ -587,7 +582,7 @@ BpfReport BpfVariants::load(const BpfLoadRequest &request)
 	}
 	if (auto ok = kernel_can(); !ok)
 		return failed(ok.error());
-	if (host_.exists(dir_of(name)))
+	if (host_.exists(bpf_dir(name)))
 		return failed(Error{name + " is loaded already: swiftctl bpf swap replaces it, set tunes it"});
 	if (host_.exists(staging_of(name))) {
 		report.notes.push_back("a loader of " + name + " was killed: what it left is taken down");
@@ -771,7 +766,7 @@ BpfReport BpfVariants::swap(const BpfLoadRequest &request)
 		return report;
 	};
 	const std::string &name = request.name;
-	const std::string dir = dir_of(name);
+	const std::string dir = bpf_dir(name);
 	std::shared_ptr<void> lock;
 
 	if (auto ok = may_change(name, request.dry_run); !ok) {
@@ -866,7 +861,7 @@ BpfReport BpfVariants::swap(const BpfLoadRequest &request)
 
 Result<BpfSettings> BpfVariants::get(const std::string &name)
 {
-	const std::string dir = dir_of(name);
+	const std::string dir = bpf_dir(name);
 	BpfSettings out;
 
 	if (auto ok = check_bpf_name(name); !ok)
@@ -935,7 +930,7 @@ BpfReport BpfVariants::set(const BpfSetRequest &request)
 		report.usage = true;
 		return failed(e);
 	};
-	const std::string dir = dir_of(request.name);
+	const std::string dir = bpf_dir(request.name);
 	const bool dry = request.dry_run;
 	std::optional<BpfPrefix> prefix;
 	std::shared_ptr<void> lock;
@@ -1096,7 +1091,7 @@ Result<BpfListing> BpfVariants::list()
 
 		if (!check_bpf_name(name)) // the telemetry, and what is not ours
 			continue;
-		out.loaded.push_back(status(name, dir_of(pin)));
+		out.loaded.push_back(status(name, bpf_dir(pin)));
 		out.loaded.back().leftover = leftover;
 	}
 

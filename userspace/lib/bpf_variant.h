@@ -26,6 +26,11 @@ namespace swift {
 inline constexpr const char *bpf_pin_dir = "/sys/fs/bpf/tcp_swift";
 inline constexpr const char *bpf_object_dir = "/usr/lib/tcp_swift/bpf";
 
+inline std::string bpf_dir(const std::string &variant)
+{
+	return std::string(bpf_pin_dir) + "/" + variant;
+}
+
 struct BpfLoadRequest {
 	std::string name;
 	std::string file; // "": the installed one of that name

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <utility>
 
+#include "clock_ns.h"
 #include "genl.h"
 #include "text.h"
 
@@ -15,17 +16,16 @@ namespace swift {
 
 namespace {
 
-constexpr std::int64_t ms = 1000000;
-constexpr std::int64_t first_gap_ns = 10 * ms; // then twice that, and so on, to the interval
-constexpr std::int64_t check_gap_ns = 2000 * ms; // of the stamping
-constexpr std::int64_t retry_gap_ns = 1000 * ms; // of what may work at any moment
-constexpr std::int64_t rare_gap_ns = 5000 * ms; // of what depends on others
-constexpr std::int64_t unfit_gap_ns = 30000 * ms; // of what seldom changes
-constexpr std::int64_t step_told_gap_ns = 10000 * ms;
-constexpr std::int64_t lost_window_ns = 60000 * ms;
+constexpr std::int64_t first_gap_ns = 10 * ns_per_ms; // then twice that, and so on, to the interval
+constexpr std::int64_t check_gap_ns = 2000 * ns_per_ms; // of the stamping
+constexpr std::int64_t retry_gap_ns = 1000 * ns_per_ms; // of what may work at any moment
+constexpr std::int64_t rare_gap_ns = 5000 * ns_per_ms; // of what depends on others
+constexpr std::int64_t unfit_gap_ns = 30000 * ns_per_ms; // of what seldom changes
+constexpr std::int64_t step_told_gap_ns = 10000 * ns_per_ms;
+constexpr std::int64_t lost_window_ns = 60000 * ns_per_ms;
 constexpr std::size_t most_lost = 3; // in that window: then somebody does it on purpose
 constexpr std::int64_t validity_gaps = 3;
-constexpr std::int64_t min_validity_ns = 150 * ms;
+constexpr std::int64_t min_validity_ns = 150 * ns_per_ms;
 // A line is stretched over readings that are of no use for so long at most.
 constexpr std::int64_t most_stretch_gaps = 8;
 constexpr int reads_at_once = 4;
@@ -531,7 +531,7 @@ bool ClockFeeder::open(Nic &nic)
 
 void ClockFeeder::read(Nic &nic)
 {
-	const std::int64_t interval = std::int64_t{options_.interval_ms} * ms;
+	const std::int64_t interval = std::int64_t{options_.interval_ms} * ns_per_ms;
 	auto verdict = ClockFit::Verdict::suspect;
 
 	for (int i = 0; i < reads_at_once && verdict == ClockFit::Verdict::suspect; i++) {
@@ -600,7 +600,7 @@ void ClockFeeder::send(Nic &nic)
 
 	const std::int64_t age = now - nic.fit.newest().host_ns;
 
-	if (age > most_stretch_gaps * std::int64_t{options_.interval_ms} * ms)
+	if (age > most_stretch_gaps * std::int64_t{options_.interval_ms} * ns_per_ms)
 		return;
 
 	const auto line = nic.fit.line(valid_ns + age);
@@ -608,7 +608,7 @@ void ClockFeeder::send(Nic &nic)
 	if (!line)
 		return;
 
-	const auto valid_ms = static_cast<std::uint32_t>(valid_ns / ms);
+	const auto valid_ms = static_cast<std::uint32_t>(valid_ns / ns_per_ms);
 	const auto done = now < module_ns_ ? Result<void>(Error{"not loaded", {}, {}, error_no_module}) :
 					     host_.set_line(nic.s.ifindex, *line, valid_ms);
 	const bool no_module = !done && done.error().code == error_no_module;

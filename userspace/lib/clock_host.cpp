@@ -13,26 +13,21 @@
 #include <array>
 #include <cerrno>
 
+#include "clock_ns.h"
 #include "diag.h"
 #include "fd.h"
 #include "genl.h"
+#include "mnl_socket.h"
+#include "netlink_bytes.h"
 #include "system.h"
 
 namespace swift {
 
 namespace {
 
-constexpr std::int64_t ns_per_s = 1000000000;
-constexpr std::size_t receive_bytes = 64 * 1024;
-
-struct CloseSocket {
-	void operator()(mnl_socket *s) const { mnl_socket_close(s); }
-};
-using Socket = std::unique_ptr<mnl_socket, CloseSocket>;
-
-Result<Socket> route_socket(unsigned groups, int flags)
+Result<MnlSocket> route_socket(unsigned groups, int flags)
 {
-	Socket socket(mnl_socket_open2(NETLINK_ROUTE, SOCK_CLOEXEC | flags));
+	MnlSocket socket(mnl_socket_open2(NETLINK_ROUTE, SOCK_CLOEXEC | flags));
 
 	if (!socket)
 		return errno_error("cannot open a route netlink socket", errno);
@@ -53,7 +48,7 @@ Result<void> wait_for(int epoll, int fd)
 
 class RealClockHost final : public ClockHost {
 public:
-	RealClockHost(Fd epoll, Fd timer, Socket events, ClockClient client, std::uint64_t netns)
+	RealClockHost(Fd epoll, Fd timer, MnlSocket events, ClockClient client, std::uint64_t netns)
 		: epoll_(std::move(epoll)), timer_(std::move(timer)), events_(std::move(events)),
 		  client_(std::move(client)), netns_(netns), bpf_(real_bpf_host()), bpf_clocks_(*bpf_, netns)
 	{
@@ -81,7 +76,7 @@ public:
 	{
 		auto socket = route_socket(0, 0);
 		std::array<char, MNL_NLMSG_HDRLEN + MNL_ALIGN(sizeof(ifinfomsg))> request{};
-		std::vector<std::byte> buffer(receive_bytes);
+		std::vector<std::byte> buffer(netlink_receive_bytes);
 		std::vector<Link> out;
 
 		if (!socket)
@@ -114,7 +109,7 @@ public:
 
 	Result<std::vector<Link>> link_changes() override
 	{
-		std::vector<std::byte> buffer(receive_bytes);
+		std::vector<std::byte> buffer(netlink_receive_bytes);
 		std::vector<Link> out;
 		bool missed = false;
 
@@ -196,7 +191,7 @@ public:
 private:
 	Fd epoll_;
 	Fd timer_;
-	Socket events_;
+	MnlSocket events_;
 	ClockClient client_;
 	std::uint64_t netns_;
 	std::unique_ptr<BpfHost> bpf_;

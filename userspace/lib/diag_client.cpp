@@ -16,16 +16,16 @@
 
 #include "diag.h"
 #include "fd.h"
+#include "netlink_bytes.h"
 
 namespace swift {
 
 namespace {
 
-constexpr int attempts = 5; // of a dump that the kernel says was interrupted
+constexpr int dump_attempts = 5; // of a dump that the kernel says was interrupted
 constexpr std::size_t storages_max = 16; // in one request
-constexpr std::size_t receive_bytes = 64 * 1024; // libmnl advises 32 KiB for dumps
 
-constexpr time_t patience_s = 10; // for each part of the answer
+constexpr time_t answer_patience_s = 10; // for each part of the answer
 #ifndef SO_NETNS_COOKIE // 5.14
 #define SO_NETNS_COOKIE 71
 #endif
@@ -42,7 +42,7 @@ void DiagClient::Close::operator()(mnl_socket *s) const
 	mnl_socket_close(s);
 }
 
-DiagClient::DiagClient(Socket socket) : socket_(std::move(socket)), buffer_(receive_bytes)
+DiagClient::DiagClient(Socket socket) : socket_(std::move(socket)), buffer_(netlink_receive_bytes)
 {
 }
 
@@ -55,7 +55,7 @@ Result<DiagClient> DiagClient::open()
 	if (mnl_socket_bind(socket.get(), 0, MNL_SOCKET_AUTOPID) < 0)
 		return errno_error("cannot bind a sock_diag socket", errno);
 
-	const timeval patience = {patience_s, 0};
+	const timeval patience = {answer_patience_s, 0};
 
 	setsockopt(mnl_socket_get_fd(socket.get()), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 	return DiagClient(std::move(socket));
@@ -111,7 +111,7 @@ Result<DiagStatus> DiagClient::dump_once(std::uint8_t family, std::uint32_t stat
 				continue;
 			if (errno == EAGAIN)
 				return Error{"the kernel has not gone on with its list of TCP sockets for " +
-						     std::to_string(patience_s) + " s",
+						     std::to_string(answer_patience_s) + " s",
 					     {}, {}, EAGAIN};
 			return errno_error("cannot read the kernel's list of TCP sockets", errno);
 		}
@@ -144,7 +144,7 @@ Result<DiagStatus> DiagClient::dump_families(std::uint32_t states, std::span<con
 		if (family == AF_UNSPEC && !both_at_once_)
 			continue;
 
-		for (int attempt = 1; attempt <= attempts; attempt++) {
+		for (int attempt = 1; attempt <= dump_attempts; attempt++) {
 			begin(family);
 			auto tried = dump_once(family, states, storages, visit);
 

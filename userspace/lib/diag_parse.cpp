@@ -18,8 +18,6 @@ namespace swift {
 
 namespace {
 
-constexpr std::uint8_t family_v4 = 2; // AF_INET, the same on every Linux
-constexpr std::uint8_t family_v6 = 10; // AF_INET6
 
 std::uint16_t from_network(std::uint16_t v)
 {

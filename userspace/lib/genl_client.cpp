@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "genl.h"
+#include "netlink_bytes.h"
 #include "uapi/tcp_swift.h"
 
 namespace swift {
@@ -17,7 +18,6 @@ namespace {
 
 static_assert(error_no_module == ENOENT);
 
-constexpr std::size_t receive_bytes = 64 * 1024;
 constexpr std::uint8_t controller_version = 2;
 constexpr int dump_attempts = 5;
 
@@ -54,7 +54,7 @@ std::vector<std::byte> message(std::uint16_t type, std::uint16_t flags, std::uin
 template <typename Parse>
 Result<NetlinkStatus> converse(mnl_socket *socket, const std::vector<std::byte> &request, Parse parse)
 {
-	std::vector<std::byte> buffer(receive_bytes);
+	std::vector<std::byte> buffer(netlink_receive_bytes);
 	NetlinkStatus sum;
 
 	if (mnl_socket_sendto(socket, request.data(), request.size()) < 0)

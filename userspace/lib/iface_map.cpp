@@ -10,13 +10,12 @@
 #include <array>
 #include <cerrno>
 
+#include "netlink_bytes.h"
+
 namespace swift {
 
 namespace {
 
-constexpr std::size_t receive_bytes = 64 * 1024;
-constexpr std::uint8_t family_v4 = 2; // AF_INET
-constexpr std::uint8_t family_v6 = 10; // AF_INET6
 
 bool parse_address(Bytes payload, std::vector<LocalAddress> &addresses)
 {
@@ -110,7 +109,7 @@ template <typename Parse> Result<void> dump(std::uint16_t type, Parse parse)
 	const std::unique_ptr<mnl_socket, Close> socket(
 		mnl_socket_open2(NETLINK_ROUTE, SOCK_CLOEXEC));
 	alignas(nlmsghdr) std::array<char, MNL_NLMSG_HDRLEN + MNL_ALIGN(sizeof(ifinfomsg))> request{};
-	std::vector<std::byte> buffer(receive_bytes);
+	std::vector<std::byte> buffer(netlink_receive_bytes);
 
 	if (!socket || mnl_socket_bind(socket.get(), 0, MNL_SOCKET_AUTOPID) < 0)
 		return errno_error("cannot open a route netlink socket", errno);

@@ -7,6 +7,8 @@
 #include <memory>
 
 #include "bpf_clocks.h"
+#include "mnl_socket.h"
+#include "netlink_bytes.h"
 
 namespace swift {
 
@@ -16,12 +18,6 @@ namespace {
 constexpr std::uint8_t command_napi_get = 11;
 constexpr std::uint16_t attribute_ifindex = 1;
 constexpr std::uint16_t attribute_id = 2;
-constexpr std::size_t receive_bytes = 64 * 1024;
-
-struct CloseSocket {
-	void operator()(mnl_socket *s) const { mnl_socket_close(s); }
-};
-
 // Attributes of that type and size, of all messages of an answer.
 template <typename T> struct Numbers {
 	std::uint16_t type;
@@ -90,8 +86,8 @@ public:
 private:
 	static Error refused() { return errno_error("cannot ask for NAPIs", errno); }
 
-	std::unique_ptr<mnl_socket, CloseSocket> socket_;
-	std::vector<char> buffer_ = std::vector<char>(receive_bytes);
+	MnlSocket socket_;
+	std::vector<char> buffer_ = std::vector<char>(netlink_receive_bytes);
 };
 
 } // namespace

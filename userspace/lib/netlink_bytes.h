@@ -16,6 +16,10 @@
 
 namespace swift {
 
+inline constexpr std::size_t netlink_receive_bytes = 64 * 1024; // libmnl advises 32 KiB for dumps
+inline constexpr std::uint8_t family_v4 = 2; // AF_INET, the same on every Linux
+inline constexpr std::uint8_t family_v6 = 10; // AF_INET6
+
 using Bytes = std::span<const std::byte>;
 
 template <typename T> std::optional<T> read_whole(Bytes b)

@@ -11,7 +11,7 @@ namespace {
 
 constexpr unsigned samples_per_reading = 10;
 constexpr int offsets_per_reading = 4;
-constexpr int attempts = 3; // of a reading during which the wall clock was stepped
+constexpr int reading_attempts = 3; // of a reading during which the wall clock was stepped
 constexpr std::int64_t moved_ns = 300;
 // Drivers do not say how well they latch both clocks; PCIe PTM and ART give tens of ns.
 constexpr std::int64_t precise_window_ns = 100;
@@ -85,7 +85,7 @@ PhcReader::Offset PhcReader::offset()
 
 Result<ClockReading> PhcReader::read()
 {
-	for (int attempt = 0; attempt < attempts; attempt++) {
+	for (int attempt = 0; attempt < reading_attempts; attempt++) {
 		const Offset before = offset();
 		auto sample = best_sample();
 		const Offset after = offset();

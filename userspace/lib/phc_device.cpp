@@ -17,7 +17,6 @@ namespace swift {
 
 namespace {
 
-constexpr std::int64_t ns_per_s = 1000000000;
 
 // Beyond what 64 bits of ns hold: an end of the range.
 std::int64_t ns_of(const ptp_clock_time &t)

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <ctime>
 
+#include "address_list.h"
 #include "clock_ns.h"
 #include "text.h"
 
@@ -27,10 +28,6 @@ constexpr unsigned stamping =
 	SOF_TIMESTAMPING_RX_SOFTWARE | SOF_TIMESTAMPING_RX_HARDWARE | SOF_TIMESTAMPING_SOFTWARE |
 	SOF_TIMESTAMPING_RAW_HARDWARE | SOF_TIMESTAMPING_OPT_TSONLY | SOF_TIMESTAMPING_OPT_PKTINFO |
 	SOF_TIMESTAMPING_OPT_TX_SWHW;
-
-struct FreeAddresses {
-	void operator()(addrinfo *list) const { freeaddrinfo(list); }
-};
 
 union SocketAddress {
 	sockaddr any;
@@ -176,7 +173,7 @@ Result<ProbeAddress> resolve_probe(std::string_view text, std::uint16_t default_
 
 	hints.ai_socktype = SOCK_DGRAM;
 	const int code = getaddrinfo(target->host.c_str(), std::to_string(target->port).c_str(), &hints, &raw);
-	const std::unique_ptr<addrinfo, FreeAddresses> list(raw);
+	const AddressList list(raw);
 
 	if (code != 0)
 		return Error{"cannot look up '" + target->host + "': " +

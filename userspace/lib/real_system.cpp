@@ -26,6 +26,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "address_list.h"
 #include "diag.h"
 #include "fd.h"
 #include "system.h"
@@ -84,10 +85,6 @@ struct SpawnActions {
 	SpawnActions(const SpawnActions &) = delete;
 	SpawnActions &operator=(const SpawnActions &) = delete;
 	~SpawnActions() { posix_spawn_file_actions_destroy(&actions); }
-};
-
-struct FreeAddresses {
-	void operator()(addrinfo *list) const { freeaddrinfo(list); }
 };
 
 // Reads two pipes to their ends, whichever has something first.
@@ -381,7 +378,7 @@ public:
 		hints.ai_socktype = SOCK_STREAM;
 		const int code =
 			getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &raw);
-		const std::unique_ptr<addrinfo, FreeAddresses> list(raw);
+		const AddressList list(raw);
 
 		if (code != 0)
 			return Error{std::string("cannot look up the peer: ") + gai_strerror(code), host};

@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int schema = 1;
+constexpr int memory_schema = 1;
 
 Json json_of(const Stamping &s)
 {
@@ -50,7 +50,7 @@ std::optional<std::vector<RememberedStamping>> remembered_of(const std::string &
 	const Json j = Json::parse(text, nullptr, false);
 	std::vector<RememberedStamping> all;
 
-	if (!j.is_object() || number(j, "schema") != schema || !j.contains("nics") ||
+	if (!j.is_object() || number(j, "schema") != memory_schema || !j.contains("nics") ||
 	    !j["nics"].is_array())
 		return std::nullopt;
 	for (const Json &entry : j["nics"]) {
@@ -121,7 +121,7 @@ Result<void> StampingMemory::save(const std::vector<RememberedStamping> &all)
 
 	if (all.empty())
 		return system_.remove_file(path_);
-	j["schema"] = schema;
+	j["schema"] = memory_schema;
 	j["what"] = "how NICs stamped before the clock feeder; it, or swiftctl clock restore, puts it back";
 	j["nics"] = Json::array();
 	for (const RememberedStamping &r : all)

@@ -25,8 +25,6 @@ static_assert(static_cast<int>(Decision::decrease_both) == TCP_SWIFT_DECREASE_BO
 
 namespace {
 
-constexpr unsigned mapped_bits = 96; // of ::ffff:0:0
-
 bool is_mapped(const std::array<std::uint8_t, 16> &a)
 {
 	static constexpr std::array<std::uint8_t, 12> start = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};

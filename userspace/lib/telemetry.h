@@ -27,6 +27,8 @@ inline constexpr std::uint32_t telemetry_spare_prefixes = 16;
 
 // As enum telemetry_value.
 enum class Telemetered : std::uint8_t { fabric, remote, local, endpoint, rtt, target, window, tx_host, tx_nic };
+inline constexpr unsigned mapped_bits = 96; // of ::ffff:0:0, before an IPv4 address
+
 inline constexpr std::size_t telemetered_count = 9;
 [[nodiscard]] std::string_view telemetered_name(Telemetered what); // "fabric_ns", ..., "window_q16"
 

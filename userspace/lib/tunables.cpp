@@ -11,9 +11,7 @@ namespace swift {
 
 namespace {
 
-// In the order of enum swift_target_policy.
-constexpr std::array<std::string_view, 3> policy_words = {"static", "base_rtt", "base_rtt_plus"};
-static_assert(SWIFT_TARGET_BASE_RTT_PLUS + 1 == policy_words.size());
+static_assert(SWIFT_TARGET_BASE_RTT_PLUS + 1 == target_policy_words.size());
 
 #define SWIFT_X(name, def, lo, hi, doc) Tunable{#name, def, lo, hi, doc},
 constexpr std::array table = {
@@ -44,7 +42,7 @@ const Tunable *find_tunable(std::string_view name)
 Result<std::string> Tunable::check(std::string_view value) const
 {
 	if (name == "target_policy") {
-		for (const std::string_view word : policy_words)
+		for (const std::string_view word : target_policy_words)
 			if (word == value)
 				return std::string(word);
 		return Error{std::string(name), std::string(value),

@@ -3,6 +3,7 @@
 // module's own table. Which values a host has is system.h's.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -13,6 +14,8 @@
 namespace swift {
 
 inline constexpr std::string_view sysctl_prefix = "net.ipv4.tcp_swift.";
+// In the order of enum swift_target_policy.
+inline constexpr std::array<std::string_view, 3> target_policy_words = {"static", "base_rtt", "base_rtt_plus"};
 
 struct Tunable {
 	std::string_view name;

@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int schema = 1;
+constexpr int run_schema = 1;
 
 Json json_of(const TargetSettings &s)
 {
@@ -79,7 +79,7 @@ Result<std::optional<State>> load_state(const System &system, const std::string 
 
 	if (j.is_object() && (told ? j["boot_id"].get<std::string>() : "") != boot_id(system))
 		return std::optional<State>();
-	if (j.is_object() && j.value("schema", 0) == schema && j.contains("before") &&
+	if (j.is_object() && j.value("schema", 0) == run_schema && j.contains("before") &&
 	    j.contains("kept") && j.contains("trial") && j.contains("running") && j["running"].is_boolean()) {
 		auto before = settings_of(j["before"]), kept = settings_of(j["kept"]),
 		     trial = settings_of(j["trial"]);
@@ -270,7 +270,7 @@ Result<void> TuneRun::save(bool running, const TargetSettings &trial) const
 	if (tuner_)
 		kept.base_target_ns = tuner_->kept_ns();
 	return system_.replace_file(state_path(knob_) + ".json",
-				    Json{{"schema", schema},
+				    Json{{"schema", run_schema},
 					 {"boot_id", boot_id(system_)},
 					 {"running", running},
 					 {"before", json_of(before_)},

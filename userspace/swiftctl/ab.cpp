@@ -21,11 +21,11 @@ namespace swift {
 
 namespace {
 
-constexpr const char *verb = "ab";
+constexpr const char *ab_verb = "ab";
 
-class Screen final : public AbListener {
+class Progress final : public AbListener {
 public:
-	explicit Screen(bool live) : live_(live) {}
+	explicit Progress(bool live) : live_(live) {}
 
 	void progress(const AbProgress &p) override
 	{
@@ -128,23 +128,23 @@ int finish(const AbOptions &options, const AbResult &result)
 	const auto report = read_report("the result", json);
 
 	if (!report)
-		return fail(verb, report.error().text());
+		return fail(ab_verb, report.error().text());
 	if (!options.json_file.empty())
 		if (auto written = write_report(options.json_file, json); !written)
-			return fail(verb, written.error().text());
+			return fail(ab_verb, written.error().text());
 	if (!options.html_file.empty())
 		if (auto written = write_report(options.html_file, report_html({*report})); !written)
-			return fail(verb, written.error().text());
+			return fail(ab_verb, written.error().text());
 	if (!print(report_text(*report, standard_output())))
 		return exit_failed;
 	if (!result.complete)
-		return fail(verb, fmt::format("stopped after {} of {} runs{}", result.runs.size() + result.failed.size(),
+		return fail(ab_verb, fmt::format("stopped after {} of {} runs{}", result.runs.size() + result.failed.size(),
 					      result.plan.runs * result.plan.ccs.size(),
 					      options.json_file.empty() ?
 						      "" :
 						      "; what there is, is in " + options.json_file));
 	if (result.runs.empty())
-		return fail(verb, "all runs failed: " + result.failed.back().reason);
+		return fail(ab_verb, "all runs failed: " + result.failed.back().reason);
 	return exit_ok;
 }
 
@@ -157,7 +157,7 @@ int run_ab(const AbOptions &options)
 	auto plan = ab_plan(options, random());
 
 	if (!plan)
-		return fail_usage(verb, plan.error().text());
+		return fail_usage(ab_verb, plan.error().text());
 	if (options.dry_run) {
 		print_dry_run(*plan);
 		return exit_ok;
@@ -166,27 +166,27 @@ int run_ab(const AbOptions &options)
 	const bool can_ask = isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1;
 
 	if (!options.yes && !can_ask)
-		return fail_usage(verb, "it sends traffic as fast as it goes, and nobody is here to be asked: --yes starts it");
+		return fail_usage(ab_verb, "it sends traffic as fast as it goes, and nobody is here to be asked: --yes starts it");
 	if (auto writable = check_files(options); !writable)
-		return fail(verb, writable.error().text());
+		return fail(ab_verb, writable.error().text());
 	std::fputs(ab_plan_text(*plan).c_str(), stderr);
 	if (!options.yes && !agreed())
-		return fail(verb, "not started");
+		return fail(ab_verb, "not started");
 
 	const StopSignals stop;
 	const auto hosts = real_ab_hosts(stop.set());
 	const auto wrong = ab_check(*plan, *hosts);
 
 	if (hosts->stopped())
-		return fail(verb, "stopped before the first run");
+		return fail(ab_verb, "stopped before the first run");
 	for (const std::string &text : wrong)
-		note(verb, text);
+		note(ab_verb, text);
 	if (!wrong.empty())
 		return exit_failed;
 
 	AbResult result;
 	utsname host{};
-	Screen screen(isatty(STDERR_FILENO) == 1);
+	Progress screen(isatty(STDERR_FILENO) == 1);
 
 	uname(&host);
 	result.plan = std::move(*plan);

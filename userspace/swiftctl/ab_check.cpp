@@ -17,7 +17,6 @@ constexpr double trial_s = 15;
 constexpr int busy_tries = 10;
 constexpr double busy_pause_s = 0.5;
 constexpr int ssh_failed = 255;
-constexpr int not_found = 127;
 
 AbOutput run_one(AbHosts &hosts, const std::string &host, std::vector<std::string> argv, double timeout_s)
 {
@@ -46,7 +45,7 @@ std::vector<std::string> check_client(const AbPlan &plan, AbHosts &hosts, const 
 	if (!client.empty() && (version.status == ssh_failed || version.end == AbOutput::End::too_late))
 		return {fmt::format("{}: ssh does not get there without a question: {} (try: ssh -o BatchMode=yes {} true)",
 				    client, version.complaint("no reason given"), client)};
-	if (!client.empty() && version.status == not_found && version.err.empty() && version.out.empty())
+	if (!client.empty() && version.status == status_not_found && version.err.empty() && version.out.empty())
 		return {fmt::format("{}: ssh is not installed here (apt-get install openssh-client)", client)};
 	if (version.status != 0 || version.end != AbOutput::End::exited)
 		return {fmt::format("{}: iperf3 does not run: {} (apt-get install iperf3)", on(client),

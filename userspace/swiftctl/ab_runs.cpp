@@ -15,7 +15,6 @@ constexpr unsigned attempts = 2;
 constexpr double grace_s = 15; // for connecting, and for ssh
 constexpr double between_s = 0.2; // until the servers listen again
 constexpr double before_retry_s = 2;
-constexpr int not_found = 127;
 
 // A host whose flows are looked at while a run is on.
 struct Watched {
@@ -145,7 +144,7 @@ private:
 
 	static void read_remote(Watched &w, const AbOutput &output)
 	{
-		if (output.status == not_found)
+		if (output.status == status_not_found)
 			w.why_not = "swiftctl is not installed there";
 		else if (auto read = w.samples.add_json_lines(output.out); !read)
 			w.why_not = read.error().text();

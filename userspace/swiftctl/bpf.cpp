@@ -16,7 +16,7 @@ namespace swift {
 
 namespace {
 
-constexpr const char *verb = "bpf";
+constexpr const char *bpf_verb = "bpf";
 
 std::int64_t now_ns()
 {
@@ -70,7 +70,7 @@ BpfReport act_on_telemetry(BpfTelemetry &telemetry, const BpfOptions &o)
 int finish(const BpfOptions &options, const BpfReport &report)
 {
 	if (report.error && report.usage)
-		return fail_usage(verb, report.error->text());
+		return fail_usage(bpf_verb, report.error->text());
 	if (options.json) {
 		if (!print(bpf_report_json(report, options.name, options.dry_run)))
 			return exit_failed;
@@ -82,7 +82,7 @@ int finish(const BpfOptions &options, const BpfReport &report)
 		if (!print(out))
 			return exit_failed;
 		for (const std::string &text : report.notes)
-			note(verb, text);
+			note(bpf_verb, text);
 	}
 	if (!report.error)
 		return exit_ok;
@@ -91,7 +91,7 @@ int finish(const BpfOptions &options, const BpfReport &report)
 
 	const bool more = !options.verbose && !report.verifier_log.empty();
 
-	return fail(verb, report.error->text() + (more ? " (--verbose: all it said)" : ""));
+	return fail(bpf_verb, report.error->text() + (more ? " (--verbose: all it said)" : ""));
 }
 
 int show_list(BpfVariants &variants, const BpfOptions &options)
@@ -99,7 +99,7 @@ int show_list(BpfVariants &variants, const BpfOptions &options)
 	auto listing = variants.list();
 
 	if (!listing)
-		return fail(verb, listing.error().text());
+		return fail(bpf_verb, listing.error().text());
 	if (options.json)
 		return print(bpf_list_json(*listing)) ? exit_ok : exit_failed;
 
@@ -119,11 +119,11 @@ int show_settings(BpfVariants &variants, const BpfOptions &options)
 	auto settings = variants.get(options.name);
 
 	if (!settings)
-		return fail(verb, settings.error().text());
+		return fail(bpf_verb, settings.error().text());
 	for (const std::string &name : options.set)
 		if (std::none_of(settings->law->tunables.begin(), settings->law->tunables.end(),
 				 [&](const BpfTunable &t) { return t.name == name; }))
-			return fail_usage(verb, Error{"no such tunable of the law " +
+			return fail_usage(bpf_verb, Error{"no such tunable of the law " +
 							      std::string(settings->law->name),
 						      name}.text());
 	if (options.json)
@@ -140,7 +140,7 @@ int show_settings(BpfVariants &variants, const BpfOptions &options)
 	if (!print(out))
 		return exit_failed;
 	if (settings->differs)
-		note(verb, "the programs' maps hold other values than were set: a killed `set`, or another "
+		note(bpf_verb, "the programs' maps hold other values than were set: a killed `set`, or another "
 			   "program; set them again");
 	return exit_ok;
 }
@@ -279,7 +279,7 @@ int run_bpf(const BpfOptions &options)
 	case BpfOptions::Action::load:
 	case BpfOptions::Action::unload:
 		if (const std::string wrong = misplaced(options); !wrong.empty())
-			return fail_usage(verb, wrong);
+			return fail_usage(bpf_verb, wrong);
 		if (options.name == telemetry_name) {
 			BpfTelemetry telemetry(*system, *host);
 

@@ -13,9 +13,6 @@ namespace swift {
 
 namespace {
 
-constexpr std::string_view allowed_cc = "net.ipv4.tcp_allowed_congestion_control";
-constexpr std::string_view default_cc = "net.ipv4.tcp_congestion_control";
-constexpr std::string_view default_qdisc = "net.core.default_qdisc";
 
 std::string show(const std::vector<std::string> &argv)
 {
@@ -174,7 +171,7 @@ Result<Value> current(System &system, const Item &item)
 bool same(const Item &item, const Value &a, const Value &b)
 {
 	// The kernel lists these in an order of its own.
-	if (a && b && item.kind == Kind::sysctl && item.key == allowed_cc) {
+	if (a && b && item.kind == Kind::sysctl && item.key == allowed_cc_sysctl) {
 		auto x = words(*a);
 		auto y = words(*b);
 
@@ -235,8 +232,8 @@ int undo_rank(const Item &item)
 {
 	switch (item.kind) {
 	case Kind::sysctl:
-		return item.key == default_cc ? 0 : item.key == allowed_cc ? 1 :
-		       item.key == default_qdisc		       ? 2 :
+		return item.key == default_cc_sysctl ? 0 : item.key == allowed_cc_sysctl ? 1 :
+		       item.key == default_qdisc_sysctl		       ? 2 :
 									 4;
 	case Kind::qdisc:
 		return 3;

@@ -11,6 +11,10 @@
 
 namespace swift {
 
+inline constexpr const char *allowed_cc_sysctl = "net.ipv4.tcp_allowed_congestion_control";
+inline constexpr const char *default_cc_sysctl = "net.ipv4.tcp_congestion_control";
+inline constexpr const char *default_qdisc_sysctl = "net.core.default_qdisc";
+
 enum class Kind { module, sysctl, qdisc, file };
 
 // One thing: (module, "tcp_swift"), (sysctl, "net.core.default_qdisc"), (qdisc, "eth0"),

@@ -25,7 +25,7 @@ namespace swift {
 
 namespace {
 
-constexpr const char *verb = "clock";
+constexpr const char *clock_verb = "clock";
 constexpr const char *net_dir = "/sys/class/net";
 constexpr int readings = 11;
 constexpr std::int64_t reading_gap_ns = 100000000; // a second in all
@@ -99,7 +99,7 @@ int watch(System &system, const ClockOptions &options, double watch_s)
 		std::string out;
 
 		if (!snapshot)
-			return fail(verb, snapshot.error().text());
+			return fail(clock_verb, snapshot.error().text());
 		if (options.json) {
 			out = clocks_json(*snapshot, true);
 		} else {
@@ -128,18 +128,18 @@ int show(System &system, const ClockOptions &options)
 		auto v = parse_decimal("--watch", options.watch, 0.1, 3600);
 
 		if (!v)
-			return fail_usage(verb, v.error().text());
+			return fail_usage(clock_verb, v.error().text());
 		watch_s = *v;
 	}
 	if (auto known = devices(system, options.ifaces); !known && !options.ifaces.empty())
-		return fail(verb, known.error().text());
+		return fail(clock_verb, known.error().text());
 	if (watch_s > 0)
 		return watch(system, options, watch_s);
 
 	auto snapshot = look(system, options);
 
 	if (!snapshot)
-		return fail(verb, snapshot.error().text());
+		return fail(clock_verb, snapshot.error().text());
 
 	const std::string out =
 		options.json ? clocks_json(*snapshot, false) :
@@ -151,7 +151,7 @@ int show(System &system, const ClockOptions &options)
 		return exit_failed;
 	if (!snapshot->error)
 		return exit_ok;
-	return fail(verb, snapshot->error->text() +
+	return fail(clock_verb, snapshot->error->text() +
 				  (snapshot->error->code == error_no_module && !module_loaded(system) ?
 					   "; " + module_hint(system) :
 					   ""));
@@ -181,20 +181,20 @@ int read_clocks(System &system, const ClockOptions &options)
 	std::vector<std::unique_ptr<PhcReader>> readers;
 
 	if (!known)
-		return fail(verb, known.error().text());
+		return fail(clock_verb, known.error().text());
 	if (!host)
-		return fail(verb, host.error().text());
+		return fail(clock_verb, host.error().text());
 	for (const std::string &dev : *known) {
 		const auto t = system.timestamps(dev);
 
 		if (t && t->phc_index >= 0 && (!options.ifaces.empty() || !is_stacked(system, dev)))
 			all.push_back(measured(dev, *t, **host, readers.emplace_back()));
 		else if (!options.ifaces.empty())
-			return fail(verb, dev + ": " + (t ? "it has no clock of its own (PHC)" :
+			return fail(clock_verb, dev + ": " + (t ? "it has no clock of its own (PHC)" :
 							    t.error().text()));
 	}
 	if (all.empty())
-		return fail(verb, "no NIC here has a clock of its own (PHC)");
+		return fail(clock_verb, "no NIC here has a clock of its own (PHC)");
 
 	std::vector<ClockFit> fits(all.size());
 	const std::int64_t start = (*host)->now_ns();
@@ -244,7 +244,7 @@ int read_clocks(System &system, const ClockOptions &options)
 	if (!options.json)
 		for (const ClockMeasurement &m : all)
 			if (m.error)
-				note(verb, m.iface + ": " + m.error->text());
+				note(clock_verb, m.iface + ": " + m.error->text());
 	return any ? exit_ok : exit_failed;
 }
 
@@ -253,7 +253,7 @@ int restore(System &system, const ClockOptions &options)
 	auto host = real_clock_host();
 
 	if (!host)
-		return fail(verb, host.error().text());
+		return fail(clock_verb, host.error().text());
 
 	StampingMemory memory(system, (*host)->netns());
 	std::vector<RememberedStamping> left;
@@ -267,13 +267,13 @@ int restore(System &system, const ClockOptions &options)
 												exit_failed;
 	}
 	if (auto held = memory.hold(); !held)
-		return fail(verb, held.error().text() +
+		return fail(clock_verb, held.error().text() +
 					  (held.error().code == EBUSY ? ": it puts back what it changed when it ends" :
 									""));
 	auto all = memory.load();
 
 	if (!all)
-		return fail(verb, all.error().text());
+		return fail(clock_verb, all.error().text());
 	for (const RememberedStamping &r : *all) {
 		const auto done = put_back(system, r);
 		const std::string was = stamping_text(r.before);
@@ -298,7 +298,7 @@ int restore(System &system, const ClockOptions &options)
 		if (!print(options.json ? feed_event_json(e, clock_ns(CLOCK_REALTIME)) :
 					  fmt::format("{}: {}\n", e.iface, e.text)))
 			return exit_failed;
-	return error ? fail(verb, error->text()) : exit_ok;
+	return error ? fail(clock_verb, error->text()) : exit_ok;
 }
 
 int dry_run(System &system, const ClockOptions &options, std::uint32_t interval_ms)
@@ -307,7 +307,7 @@ int dry_run(System &system, const ClockOptions &options, std::uint32_t interval_
 	std::string out;
 
 	if (!plans)
-		return fail(verb, plans.error().text());
+		return fail(clock_verb, plans.error().text());
 	if (options.json) {
 		out = plans_json(*plans, interval_ms);
 	} else {
@@ -319,7 +319,7 @@ int dry_run(System &system, const ClockOptions &options, std::uint32_t interval_
 		return exit_failed;
 	if (std::any_of(plans->begin(), plans->end(), [](const ClockPlan &p) { return p.fit; }))
 		return exit_ok;
-	return fail(verb, "no NIC here can stamp all packets in hardware");
+	return fail(clock_verb, "no NIC here can stamp all packets in hardware");
 }
 
 // Why nothing can be fed, if that is so and will not change by itself.
@@ -346,31 +346,31 @@ int feed(System &system, const ClockOptions &options, std::uint32_t interval_ms)
 	bool reader_gone = false;
 
 	if (!signals)
-		return fail(verb, errno_error("cannot wait for signals", errno).text());
+		return fail(clock_verb, errno_error("cannot wait for signals", errno).text());
 	if (!host)
-		return fail(verb, host.error().text());
+		return fail(clock_verb, host.error().text());
 	if (auto known = devices(system, options.ifaces); !known)
-		return fail(verb, known.error().text());
+		return fail(clock_verb, known.error().text());
 
 	ClockFeeder feeder(system, **host, {options.ifaces, interval_ms}, [&](const FeedEvent &e) {
 		if (options.json)
 			reader_gone |= !print(feed_event_json(e, clock_ns(CLOCK_REALTIME)));
 		else if (e.trouble)
-			note(verb, e.iface + ": " + e.text);
+			note(clock_verb, e.iface + ": " + e.text);
 		else
 			reader_gone |= !print(fmt::format("{}: {}\n", e.iface, e.text));
 	});
 
 	if (auto started = feeder.start(); !started)
-		return fail(verb, started.error().text());
+		return fail(clock_verb, started.error().text());
 	if (const auto why = hopeless(feeder.status()))
-		return fail(verb, *why);
+		return fail(clock_verb, *why);
 
 	std::array<pollfd, 2> wait = {{{feeder.fd(), POLLIN, 0}, {signals.get(), POLLIN, 0}}};
 
 	while (!reader_gone) {
 		if (poll(wait.data(), wait.size(), -1) < 0 && errno != EINTR)
-			return fail(verb, errno_error("cannot wait for events", errno).text());
+			return fail(clock_verb, errno_error("cannot wait for events", errno).text());
 		if (wait[1].revents)
 			break;
 		if (wait[0].revents)
@@ -464,7 +464,7 @@ int run_clock(const ClockOptions &options)
 	auto interval = parse_int("--interval", options.interval_ms, 10, 10000);
 
 	if (!interval)
-		return fail_usage(verb, interval.error().text());
+		return fail_usage(clock_verb, interval.error().text());
 
 	const auto interval_ms = static_cast<std::uint32_t>(*interval);
 

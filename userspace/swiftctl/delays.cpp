@@ -13,7 +13,7 @@ namespace swift {
 
 namespace {
 
-constexpr const char *verb = "delays";
+constexpr const char *delays_verb = "delays";
 
 } // namespace
 
@@ -22,26 +22,26 @@ int run_delays(const DelaysOptions &options)
 	auto query = DelaysQuery::from(options);
 
 	if (!query)
-		return fail_usage(verb, query.error().text());
+		return fail_usage(delays_verb, query.error().text());
 
 	if (!options.netns.empty())
 		if (auto entered = enter_netns(options.netns); !entered)
-			return fail(verb, entered.error().text());
+			return fail(delays_verb, entered.error().text());
 
 	const auto netns = query->all_netns ? std::nullopt : std::optional(this_netns_inode());
 	const auto host = real_bpf_host();
 
 	if (netns == 0U)
-		return fail(verb, "cannot tell which network namespace this is (/proc/thread-self/ns/net): --all-netns "
+		return fail(delays_verb, "cannot tell which network namespace this is (/proc/thread-self/ns/net): --all-netns "
 				  "needs not");
 	auto telemetry = Telemetry::open(*host);
 
 	if (!telemetry)
-		return fail(verb, telemetry.error().text());
+		return fail(delays_verb, telemetry.error().text());
 	auto reading = telemetry->read(netns);
 
 	if (!reading)
-		return fail(verb, reading.error().text());
+		return fail(delays_verb, reading.error().text());
 	if (query->interval_s > 0) {
 		const TelemetryReading before = *reading;
 		const StopSignals stop;
@@ -50,7 +50,7 @@ int run_delays(const DelaysOptions &options)
 		(void)stop.sleep(query->interval_s);
 		reading = telemetry->read(netns);
 		if (!reading)
-			return fail(verb, reading.error().text());
+			return fail(delays_verb, reading.error().text());
 		reading = reading->since(before);
 	}
 	if (options.json)

@@ -15,7 +15,7 @@ namespace swift {
 namespace {
 
 constexpr double q16 = 65536.0;
-constexpr std::size_t bar_width = 40;
+constexpr std::size_t hist_width = 40;
 
 std::string us(double ns)
 {
@@ -106,14 +106,14 @@ void picture(const LogHistogram &h, std::string_view title, Colour colour, const
 	lines.push_back(fmt::format("  {}: mean {} us of {}", title, us(h.mean()), h.count()));
 	for (const Bar &b : bars) {
 		const auto part = static_cast<double>(b.count) / static_cast<double>(most);
-		auto width = static_cast<std::size_t>(std::lround(part * bar_width));
+		auto width = static_cast<std::size_t>(std::lround(part * hist_width));
 
 		if (width == 0 && b.count > 0)
 			width = 1;
 		lines.push_back(fmt::format("  {:>8} .. {:<8} us |{}{}| {:5.1f} %", us(static_cast<double>(b.from)),
 					    us(static_cast<double>(b.to)),
 					    terminal.paint(std::string(width, '#'), colour),
-					    std::string(bar_width - width, ' '),
+					    std::string(hist_width - width, ' '),
 					    100.0 * static_cast<double>(b.count) / all));
 	}
 }

@@ -22,7 +22,7 @@ constexpr std::int64_t large = 1LL << 62;
 constexpr std::uint16_t default_peer_port = 22; // a refused connection measures as well
 constexpr std::uint64_t tso_rtt_us = 512; // 2^tcp_tso_rtt_log of its default, 9
 
-std::string us(std::uint64_t ns)
+std::string whole_us(std::uint64_t ns)
 {
 	return fmt::format("{:.{}f} us", static_cast<double>(ns) / 1000, ns < 100000 ? 1 : 0);
 }
@@ -417,7 +417,7 @@ private:
 						   "static" :
 						   swift_sysctl("target_policy");
 		const std::string shown = policy.empty() ? "base_rtt_plus" : policy; // the default
-		const std::string seen = fmt::format("policy {}, base target {}", shown, us(target_ns_));
+		const std::string seen = fmt::format("policy {}, base target {}", shown, whole_us(target_ns_));
 
 		if (!idle_ns_) {
 			add(shown == "static" ? Severity::warn : Severity::ok, "target",
@@ -428,7 +428,7 @@ private:
 			return;
 		}
 
-		const std::string with = fmt::format("{}; idle RTT {} ({})", seen, us(*idle_ns_), idle_from_);
+		const std::string with = fmt::format("{}; idle RTT {} ({})", seen, whole_us(*idle_ns_), idle_from_);
 		const std::string learn = fmt::format("sysctl -w {}target_policy=base_rtt_plus", sysctl_prefix);
 
 		if (shown == "static" && target_ns_ < *idle_ns_)
@@ -444,7 +444,7 @@ private:
 
 		if (*idle_ns_ > guard)
 			add(Severity::warn, "guard",
-			    fmt::format("idle RTT {} is above max_rtt_ns, {}", us(*idle_ns_), us(guard)),
+			    fmt::format("idle RTT {} is above max_rtt_ns, {}", whole_us(*idle_ns_), whole_us(guard)),
 			    "such flows run Reno: for swift this is no datacenter path",
 			    fmt::format("sysctl -w {}max_rtt_ns={}", sysctl_prefix, *idle_ns_ * 2));
 	}
@@ -533,15 +533,15 @@ private:
 
 		if (burst_ns <= room_ns) {
 			add(Severity::ok, dev + " bursts",
-			    fmt::format("gso_max_size {} is {} at {} Mb/s", bytes, us(burst_ns), speed));
+			    fmt::format("gso_max_size {} is {} at {} Mb/s", bytes, whole_us(burst_ns), speed));
 			return;
 		}
 
 		const std::uint64_t fitting = room_ns * speed / 8000 / 4096 * 4096;
 
 		add(Severity::warn, dev + " bursts",
-		    fmt::format("gso_max_size {} is {} at {} Mb/s, with a target of {}", bytes, us(burst_ns),
-				speed, us(target_ns_)),
+		    fmt::format("gso_max_size {} is {} at {} Mb/s, with a target of {}", bytes, whole_us(burst_ns),
+				speed, whole_us(target_ns_)),
 		    "bursts queue in the switch, whatever the pacing rate, and other flows see the delay",
 		    fmt::format("ip link set dev {} gso_max_size {}   # or: sysctl -w "
 				"net.ipv4.tcp_tso_rtt_log=0",
@@ -564,7 +564,7 @@ private:
 		if (c->adaptive_rx || c->rx_usecs > most_us)
 			add(Severity::warn, dev + " coalescing", seen,
 			    fmt::format("interrupts that wait look like delay, against a target of {}",
-					us(target_ns_)),
+					whole_us(target_ns_)),
 			    fmt::format("ethtool -C {}{} rx-usecs {}", dev,
 					c->adaptive_rx ? " adaptive-rx off" : "",
 					std::min<std::uint64_t>(c->rx_usecs, most_us)));
@@ -616,7 +616,7 @@ private:
 				line = &c.clock;
 		if (line && line->valid_ms > 0)
 			add(Severity::ok, check,
-			    fmt::format("fed, error at most {}", us(line->line.error_ns)));
+			    fmt::format("fed, error at most {}", whole_us(line->line.error_ns)));
 		else if (line)
 			add(Severity::warn, check, "its line is stale: nobody feeds it any more",
 			    "hardware stamps cannot be used, software ones are", fix);

@@ -20,9 +20,6 @@ namespace swift {
 
 namespace {
 
-constexpr const char *allowed_cc = "net.ipv4.tcp_allowed_congestion_control";
-constexpr const char *default_cc = "net.ipv4.tcp_congestion_control";
-constexpr const char *default_qdisc = "net.core.default_qdisc";
 constexpr const char *modules_file = "/etc/modules-load.d/tcp_swift.conf";
 constexpr const char *sysctl_file = "/etc/sysctl.d/90-tcp_swift.conf";
 
@@ -100,10 +97,10 @@ std::string sysctl_file_text(const EnableOptions &options, const std::vector<Set
 	for (const Setting &s : set)
 		text += fmt::format("{}{} = {}\n", sysctl_prefix, s.name, s.value);
 	if (options.qdisc == "fq")
-		text += fmt::format("{} = fq\n", default_qdisc);
-	text += fmt::format("{} = {}\n", allowed_cc, allowed);
+		text += fmt::format("{} = fq\n", default_qdisc_sysctl);
+	text += fmt::format("{} = {}\n", allowed_cc_sysctl, allowed);
 	if (!options.no_default)
-		text += fmt::format("{} = {}\n", default_cc, cc_name);
+		text += fmt::format("{} = {}\n", default_cc_sysctl, cc_name);
 	return text;
 }
 
@@ -180,24 +177,24 @@ private:
 			if (auto r = step({Kind::sysctl, std::string(sysctl_prefix) + s.name}, s.value); !r)
 				return r;
 		if (options_.qdisc == "fq") {
-			if (auto r = step({Kind::sysctl, default_qdisc}, "fq"); !r)
+			if (auto r = step({Kind::sysctl, default_qdisc_sysctl}, "fq"); !r)
 				return r;
 			for (const std::string &dev : options_.ifaces)
 				if (auto r = qdisc_step(dev); !r)
 					return r;
 		}
 
-		auto allowed = read_sysctl(system_, allowed_cc);
+		auto allowed = read_sysctl(system_, allowed_cc_sysctl);
 
 		if (!allowed)
 			return allowed.error();
 
 		const std::string with = with_swift(*allowed);
 
-		if (auto r = step({Kind::sysctl, allowed_cc}, with); !r)
+		if (auto r = step({Kind::sysctl, allowed_cc_sysctl}, with); !r)
 			return r;
 		if (!options_.no_default)
-			if (auto r = step({Kind::sysctl, default_cc}, std::string(cc_name)); !r)
+			if (auto r = step({Kind::sysctl, default_cc_sysctl}, std::string(cc_name)); !r)
 				return r;
 		if (!options_.persist)
 			return {};
@@ -264,7 +261,7 @@ private:
 		if (auto applied = apply(system_, item, wanted, options_.module_file); !applied) {
 			outcome_.events.push_back({item, *now, wanted, "failed"});
 			// What the kernel answers when it has no such qdisc.
-			if (item.key == default_qdisc && applied.error().code == ENOENT)
+			if (item.key == default_qdisc_sysctl && applied.error().code == ENOENT)
 				return Error{"this kernel has no fq queueing discipline (sch_fq); --qdisc keep "
 					     "does without, at more CPU"};
 			return applied;

@@ -18,7 +18,7 @@ namespace swift {
 
 namespace {
 
-constexpr const char *verb = "flows";
+constexpr const char *flows_verb = "flows";
 
 Result<DiagDump> recorded(const std::string &path)
 {
@@ -105,7 +105,7 @@ int watch(const FlowsOptions &options, const FlowQuery &query, const System &sys
 		std::string out;
 
 		if (!snapshot)
-			return fail(verb, snapshot.error().text());
+			return fail(flows_verb, snapshot.error().text());
 		if (options.json) {
 			out = flows_json(*snapshot, true);
 		} else {
@@ -137,21 +137,21 @@ int run_flows(const FlowsOptions &options)
 	auto query = FlowQuery::from(options);
 
 	if (!query)
-		return fail_usage(verb, query.error().text());
+		return fail_usage(flows_verb, query.error().text());
 	if (!options.netns.empty())
 		if (auto entered = enter_netns(options.netns); !entered)
-			return fail(verb, entered.error().text());
+			return fail(flows_verb, entered.error().text());
 
 	const auto system = real_system(options.root);
 	auto snapshot = take(options, *query, *system);
 
 	if (!snapshot)
-		return fail(verb, snapshot.error().text());
+		return fail(flows_verb, snapshot.error().text());
 	if (!snapshot->module_loaded && !snapshot->bpf_loaded && snapshot->unread_count == 0 &&
 	    snapshot->swift_count + snapshot->other_count + snapshot->guarded_count == 0) {
 		if (options.json)
 			print(flows_json(*snapshot, query->watch_s > 0));
-		return fail(verb, "no swift flows: the module tcp_swift is not loaded; " +
+		return fail(flows_verb, "no swift flows: the module tcp_swift is not loaded; " +
 					  module_hint(*system));
 	}
 	if (query->watch_s > 0)

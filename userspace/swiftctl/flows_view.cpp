@@ -27,8 +27,6 @@ struct FlowColumn {
 	Key (*key)(const Flow &);
 };
 
-constexpr const char *nothing = "-";
-
 // The laws that Swift is compared with: what they show is TCP's.
 bool runs_other_law(const Flow &f)
 {
@@ -52,12 +50,12 @@ std::string short_state(std::uint8_t state)
 
 Cell of_record(const Flow &f, std::string (*text)(const SwiftRecord &))
 {
-	return f.swift ? Cell{text(*f.swift)} : Cell{nothing, Colour::dim};
+	return f.swift ? Cell{text(*f.swift)} : Cell{no_value, Colour::dim};
 }
 
 Cell of_tcp(const Flow &f, std::string (*text)(const TcpCounters &))
 {
-	return f.tcp ? Cell{text(*f.tcp)} : Cell{nothing, Colour::dim};
+	return f.tcp ? Cell{text(*f.tcp)} : Cell{no_value, Colour::dim};
 }
 
 Key number(bool there, double v)
@@ -70,7 +68,7 @@ Cell limit_cell(const Flow &f)
 	if (f.is_guarded())
 		return {"guarded", Colour::dim};
 	if (!f.swift)
-		return {nothing, Colour::dim};
+		return {no_value, Colour::dim};
 	const Limit l = f.swift->limit();
 
 	return {std::string(limit_text(l)), l == Limit::host ? Colour::magenta : Colour::none};
@@ -107,7 +105,7 @@ constexpr std::array flow_columns = {
 		   [](const Flow &f) {
 			   return f.tcp && f.tcp->has_min_rtt() ?
 					  Cell{std::to_string(f.tcp->min_rtt_us)} :
-					  Cell{nothing, Colour::dim};
+					  Cell{no_value, Colour::dim};
 		   },
 		   [](const Flow &f) {
 			   const bool there = f.tcp && f.tcp->has_min_rtt();

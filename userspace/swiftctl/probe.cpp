@@ -16,6 +16,7 @@
 #include <optional>
 #include <set>
 
+#include "clock_ns.h"
 #include "probe_loop.h"
 #include "probe_nic.h"
 #include "say.h"
@@ -26,10 +27,9 @@ namespace swift {
 
 namespace {
 
-constexpr const char *verb = "probe";
-constexpr std::int64_t second_ns = 1000000000;
+constexpr const char *probe_verb = "probe";
 constexpr std::int64_t settle_every_ns = 20000000;
-constexpr std::int64_t progress_after_ns = 2 * second_ns; // shorter runs need none
+constexpr std::int64_t progress_after_ns = 2 * ns_per_s; // shorter runs need none
 constexpr std::int64_t closing_gap_ns = 10000000;
 constexpr std::int64_t lines_every_ns = 500000000;
 constexpr unsigned closing_rounds = 3;
@@ -420,7 +420,7 @@ int probe(const ProbePlan &plan)
 	auto prober = Prober::open(plan, *system);
 
 	if (!prober)
-		return fail(verb, prober.error().text());
+		return fail(probe_verb, prober.error().text());
 
 	const StopFd stop;
 	const Terminal terminal = standard_output();
@@ -434,7 +434,7 @@ int probe(const ProbePlan &plan)
 		auto on = BorrowedStamping::take(*system, plan.iface);
 
 		if (!on)
-			return fail(verb, on.error().text());
+			return fail(probe_verb, on.error().text());
 		stamping.emplace(std::move(*on));
 	}
 	// Probes leave when they are due, not up to 50 us later.
@@ -458,7 +458,7 @@ int probe(const ProbePlan &plan)
 	if (redraws)
 		print("\x1b[2J");
 	prober->run(stop, plan.watch_s > 0 ? static_cast<std::int64_t>(plan.watch_s * 1e9) :
-			  live		   ? second_ns :
+			  live		   ? ns_per_s :
 					     0,
 		    show);
 	prober->finish();
@@ -473,7 +473,7 @@ int probe(const ProbePlan &plan)
 		const std::size_t all = silent.size();
 
 		silent.resize(std::min<std::size_t>(all, 5));
-		return fail(verb, fmt::format("no reply from {}{}", fmt::join(silent, ", "),
+		return fail(probe_verb, fmt::format("no reply from {}{}", fmt::join(silent, ", "),
 					      all > silent.size() ?
 						      fmt::format(" and {} more", all - silent.size()) :
 						      ""));
@@ -491,14 +491,14 @@ int run_probe(const ProbeOptions &options)
 		auto content = real_system()->read_file(options.targets_file);
 
 		if (!content)
-			return fail(verb, content.error().text());
+			return fail(probe_verb, content.error().text());
 		file = std::move(*content);
 	}
 
 	auto plan = ProbePlan::from(options, file);
 
 	if (!plan)
-		return fail_usage(verb, plan.error().text());
+		return fail_usage(probe_verb, plan.error().text());
 	return options.respond ? run_responder(*plan) : probe(*plan);
 }
 

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 
+#include "clock_ns.h"
 #include "probe.h"
 #include "probe_loop.h"
 #include "probe_nic.h"
@@ -17,8 +18,7 @@ namespace swift {
 
 namespace {
 
-constexpr const char *verb = "probe";
-constexpr std::int64_t second_ns = 1000000000;
+constexpr const char *respond_verb = "probe";
 constexpr std::int64_t rate_pps = 100000;
 constexpr std::int64_t burst_pkts = 10000;
 
@@ -38,14 +38,14 @@ public:
 	}
 	void report(std::int64_t now_ns)
 	{
-		if (counts_.empty() || now_ns - last_ns_ < second_ns)
+		if (counts_.empty() || now_ns - last_ns_ < ns_per_s)
 			return;
 
 		std::vector<std::string> parts;
 
 		for (const auto &[why, count] : counts_)
 			parts.push_back(fmt::format("{} {}", count, why));
-		note(verb, fmt::format("refused: {} (the newest from {})", fmt::join(parts, ", "), from_.text()));
+		note(respond_verb, fmt::format("refused: {} (the newest from {})", fmt::join(parts, ", "), from_.text()));
 		counts_.clear();
 		last_ns_ = now_ns;
 	}
@@ -71,7 +71,7 @@ public:
 		while (!stop.take()) {
 			// Something refused is told of within a second, traffic or not.
 			wait_readable(sockets_, stop,
-				      monotonic_ns() + (refusals_.pending() ? second_ns : 3600 * second_ns));
+				      monotonic_ns() + (refusals_.pending() ? ns_per_s : 3600 * ns_per_s));
 			for (std::size_t i = 0; i < sockets_.size(); i++)
 				serve(sockets_[i], sent_[i]);
 			refusals_.report(monotonic_ns());
@@ -166,14 +166,14 @@ int run_responder(const ProbePlan &plan)
 		    (socket.error().code == EAFNOSUPPORT || socket.error().code == EADDRNOTAVAIL))
 			continue;
 		if (!socket)
-			return fail(verb, socket.error().text());
+			return fail(respond_verb, socket.error().text());
 		places.push_back(socket->local().text());
 		sockets.push_back(std::move(*socket));
 	}
 	if (sockets.empty())
-		return fail(verb, "this host has neither IPv4 nor IPv6");
+		return fail(respond_verb, "this host has neither IPv4 nor IPv6");
 	if (getrandom(&salt, sizeof(salt), 0) != sizeof(salt))
-		return fail(verb, errno_error("no random number", errno).text());
+		return fail(respond_verb, errno_error("no random number", errno).text());
 
 	const StopFd stop;
 
@@ -181,7 +181,7 @@ int run_responder(const ProbePlan &plan)
 		auto on = BorrowedStamping::take(*system, plan.iface);
 
 		if (!on)
-			return fail(verb, on.error().text());
+			return fail(respond_verb, on.error().text());
 		stamping.emplace(std::move(*on));
 	}
 

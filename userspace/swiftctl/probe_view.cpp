@@ -15,7 +15,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char *nothing = "-";
 constexpr std::array<unsigned, 2> two = {500, 990};
 constexpr std::array<unsigned, 4> four = {500, 900, 990, 999};
 
@@ -28,7 +27,7 @@ std::string us_text(std::int64_t ns)
 
 Cell cell_of(bool there, std::string text, Colour colour = Colour::none)
 {
-	return there ? Cell{std::move(text), colour} : Cell{nothing, Colour::dim};
+	return there ? Cell{std::move(text), colour} : Cell{no_value, Colour::dim};
 }
 
 Cell p50_p99(const Samples &s)

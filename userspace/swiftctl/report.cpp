@@ -15,7 +15,7 @@ namespace swift {
 
 namespace {
 
-constexpr const char *verb = "report";
+constexpr const char *report_verb = "report";
 
 std::string absolute(const std::string &path)
 {
@@ -61,24 +61,24 @@ int run_report(const ReportOptions &options)
 	const auto system = real_system();
 
 	if (options.files.empty())
-		return fail_usage(verb, "which FILE?");
+		return fail_usage(report_verb, "which FILE?");
 	for (const std::string &file : options.files) {
 		const auto text = system->read_file(absolute(file));
 
 		if (!text)
-			return fail(verb, text.error().text());
+			return fail(report_verb, text.error().text());
 		auto report = read_report(file, *text);
 
 		if (!report)
-			return fail(verb, report.error().text());
+			return fail(report_verb, report.error().text());
 		reports.push_back(std::move(*report));
 	}
 	if (!options.html_file.empty())
 		if (auto written = write_report(options.html_file, report_html(reports)); !written)
-			return fail(verb, written.error().text());
+			return fail(report_verb, written.error().text());
 	if (!options.markdown_file.empty())
 		if (auto written = write_report(options.markdown_file, report_markdown(reports)); !written)
-			return fail(verb, written.error().text());
+			return fail(report_verb, written.error().text());
 	if (options.text || (options.html_file.empty() && options.markdown_file.empty())) {
 		std::string all;
 

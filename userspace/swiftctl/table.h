@@ -10,6 +10,8 @@
 
 namespace swift {
 
+inline constexpr const char *no_value = "-"; // in a cell
+
 struct TableColumn {
 	std::string title;
 	bool right = false; // numbers

@@ -30,7 +30,7 @@ namespace swift {
 
 namespace {
 
-constexpr const char *verb = "top";
+constexpr const char *top_verb = "top";
 constexpr std::int64_t ns_per_s = 1'000'000'000;
 
 // Looks at the host, one after the other.
@@ -227,7 +227,7 @@ int snapshot(Looks &looks, TopView &view, double interval_s)
 	if (shot && !stop.sleep(interval_s))
 		shot = looks.look();
 	if (!shot)
-		return fail(verb, shot.error().text());
+		return fail(top_verb, shot.error().text());
 	const Terminal terminal = standard_output();
 	std::string out;
 
@@ -244,20 +244,20 @@ int watch(Looks &looks, TopView &view, double interval_s)
 	const Terminal terminal = standard_output();
 
 	if (!terminal.is_terminal || isatty(STDIN_FILENO) != 1)
-		return fail(verb, "this is no terminal; --once prints one look");
+		return fail(top_verb, "this is no terminal; --once prints one look");
 	const StopSignals stop;
 	const Fd signals(signalfd(-1, &stop.set(), SFD_CLOEXEC | SFD_NONBLOCK));
 	auto shot = looks.look();
 
 	if (!shot)
-		return fail(verb, shot.error().text());
+		return fail(top_verb, shot.error().text());
 
 	std::optional<Error> trouble;
 	{
 		const Screen screen(terminal.colours);
 
 		if (!screen)
-			return fail(verb, "this terminal is of no use (TERM); --once prints one look");
+			return fail(top_verb, "this terminal is of no use (TERM); --once prints one look");
 		const auto interval_ns = static_cast<std::int64_t>(interval_s * 1e9);
 		std::int64_t due_ns = clock_ns(CLOCK_MONOTONIC) + interval_ns;
 
@@ -287,7 +287,7 @@ int watch(Looks &looks, TopView &view, double interval_s)
 			shot = std::move(next);
 		}
 	}
-	return trouble ? fail(verb, trouble->text()) : exit_ok;
+	return trouble ? fail(top_verb, trouble->text()) : exit_ok;
 }
 
 } // namespace
@@ -298,16 +298,16 @@ int run_top(const TopOptions &options)
 	const auto sort = parse_top_sort(options.sort);
 
 	if (!interval_s)
-		return fail_usage(verb, interval_s.error().text());
+		return fail_usage(top_verb, interval_s.error().text());
 	if (!sort)
-		return fail_usage(verb, Error{"--sort", options.sort, "delay, fabric, host, rate, retrans"}.text());
+		return fail_usage(top_verb, Error{"--sort", options.sort, "delay, fabric, host, rate, retrans"}.text());
 	if (!options.netns.empty())
 		if (auto entered = enter_netns(options.netns); !entered)
-			return fail(verb, entered.error().text());
+			return fail(top_verb, entered.error().text());
 	auto looks = Looks::open(options.all);
 
 	if (!looks)
-		return fail(verb, looks.error().text());
+		return fail(top_verb, looks.error().text());
 	TopView view;
 
 	view.sort = *sort;

@@ -14,7 +14,7 @@ namespace swift {
 
 namespace {
 
-constexpr std::size_t bar_width = 24;
+constexpr std::size_t delay_bar_width = 24;
 constexpr std::size_t most_groups = 8; // of the screen; flows are to be seen as well
 constexpr std::size_t wide_columns = 120; // with fewer, the delays matter more than the names
 constexpr std::size_t longest_filter = 60;
@@ -100,12 +100,12 @@ void add_group(std::vector<TopLine> &out, const GroupSummary &g, bool narrow)
 				     rate_text(g.rate_Bps))}};
 
 	if (g.measured > 0) {
-		for (TopSpan &s : delay_bar(median(Part::fabric), median(Part::host), median(Part::target), bar_width))
+		for (TopSpan &s : delay_bar(median(Part::fabric), median(Part::host), median(Part::target), delay_bar_width))
 			line.push_back(std::move(s));
 		line.push_back({fmt::format("  fabric {} | host {} | target {}", ns_text(median(Part::fabric)),
 					    ns_text(median(Part::host)), ns_text(median(Part::target)))});
 	} else {
-		line.push_back({fmt::format("{:<{}}  rtt {}", "", bar_width, ns_text(median(Part::rtt)))});
+		line.push_back({fmt::format("{:<{}}  rtt {}", "", delay_bar_width, ns_text(median(Part::rtt)))});
 	}
 	out.push_back(std::move(line));
 	out.push_back({{"  " + g.verdict.text, bound_colour(g.verdict.bound)}});
@@ -126,10 +126,10 @@ TopLine flow_line(const FlowSet &set, const FlowRow &f, std::size_t address_widt
 				r.fabric_ns > r.target_ns ? Colour::red : Colour::none});
 		line.push_back({fmt::format("{:>9}  ", ns_text(r.endpoint_ns)),
 				r.limit() == Limit::host ? Colour::magenta : Colour::none});
-		for (TopSpan &s : delay_bar(r.fabric_ns, r.endpoint_ns, r.target_ns, bar_width))
+		for (TopSpan &s : delay_bar(r.fabric_ns, r.endpoint_ns, r.target_ns, delay_bar_width))
 			line.push_back(std::move(s));
 	} else {
-		line.push_back({fmt::format("{:>8} {:>9} {:>9}  {:<{}}", f.snd_cwnd_pkts, "-", "-", "", bar_width)});
+		line.push_back({fmt::format("{:>8} {:>9} {:>9}  {:<{}}", f.snd_cwnd_pkts, "-", "-", "", delay_bar_width)});
 	}
 	line.push_back({fmt::format(" {:>9} {:>9}", f.srtt_us ? ns_text(1000.0 * f.srtt_us) : "-",
 				    rate_text(static_cast<double>(f.rate_Bps)))});
@@ -327,7 +327,7 @@ std::vector<TopLine> top_screen(const TopShot &shot, TopView &view, std::size_t 
 
 		out.push_back({{fmt::format("{:<20}{} {:>5} {:>9}  {:<{}}", "destination",
 					    narrow ? "" : fmt::format(" {:<12} {:<8}", "cc", "iface"), "flows", "rate",
-					    "delay, medians", bar_width),
+					    "delay, medians", delay_bar_width),
 				Colour::none, true}});
 		for (std::size_t i = 0; i < shown; i++)
 			add_group(out, *groups[i], narrow);
@@ -345,7 +345,7 @@ std::vector<TopLine> top_screen(const TopShot &shot, TopView &view, std::size_t 
 		view.first = std::min(view.first, order.size() > view.page ? order.size() - view.page : 0);
 		out.push_back({{fmt::format("{}{:<{}} {:<10} {:>8} {:>9} {:>9}  {:<{}} {:>9} {:>9} {:>8}",
 					    narrow ? "" : fmt::format("{:<{}} ", "local", address_width), "remote", address_width, "cc", "window", "fabric", "host",
-					    "", bar_width, "srtt", "rate", "retr/s"),
+					    "", delay_bar_width, "srtt", "rate", "retr/s"),
 				Colour::none, true}});
 		for (std::size_t i = view.first; i < std::min(order.size(), view.first + view.page); i++)
 			out.push_back(flow_line(set, set.rows[order[i]], address_width, narrow));

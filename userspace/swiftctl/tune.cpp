@@ -22,7 +22,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char *verb = "tune";
+constexpr const char *tune_verb = "tune";
 
 Result<void> read(std::string_view name, const std::string &text, double min, double max,
 		  double scale, const std::function<void(double)> &put)
@@ -99,13 +99,13 @@ public:
 		const StopSignals stop;
 
 		if (!run_.mended().empty())
-			note(verb, run_.mended());
+			note(tune_verb, run_.mended());
 		if (const int status = learn(stop); status >= 0)
 			return status;
 		auto proposed = run_.proposal();
 
 		if (!proposed)
-			return fail(verb, proposed.error().text());
+			return fail(tune_verb, proposed.error().text());
 		if (!say_proposal(*proposed))
 			return exit_failed;
 		if (!options_.apply)
@@ -113,7 +113,7 @@ public:
 		auto events = run_.start();
 
 		if (!events)
-			return fail(verb, events.error().text());
+			return fail(tune_verb, events.error().text());
 		if (!say(*events))
 			return finish("nobody listens");
 		return walk(stop);
@@ -127,7 +127,7 @@ private:
 			auto set = watch_.look();
 
 			if (!set)
-				return fail(verb, set.error().text());
+				return fail(tune_verb, set.error().text());
 			run_.learn(**set);
 			if (waited_s >= plan_.learn_s) {
 				// It has counted since it was loaded: once is enough.
@@ -136,7 +136,7 @@ private:
 				return -1;
 			}
 			if (stop.sleep(plan_.interval_s))
-				return fail(verb, "stopped before anything was learnt; nothing was changed");
+				return fail(tune_verb, "stopped before anything was learnt; nothing was changed");
 		}
 	}
 
@@ -189,7 +189,7 @@ private:
 		auto last = run_.end(reason, options_.restore);
 
 		if (!last)
-			return fail(verb, last.error().text());
+			return fail(tune_verb, last.error().text());
 		say(*last);
 		if (options_.restore || options_.json)
 			return exit_ok;
@@ -219,14 +219,14 @@ private:
 
 			if (!set) {
 				finish("the flows cannot be seen");
-				return fail(verb, set.error().text());
+				return fail(tune_verb, set.error().text());
 			}
 			auto events = run_.step(**set);
 
 			if (!events) {
 				if (run_.started())
 					finish("the target could not be set");
-				return fail(verb, events.error().text());
+				return fail(tune_verb, events.error().text());
 			}
 			if (!say(*events)) {
 				finish("nobody listens");
@@ -244,7 +244,7 @@ private:
 		const bool waits = run_.tuner().state() == TuneState::waiting;
 
 		if (waits && !waiting_)
-			note(verb, fmt::format("waiting: {} flows, {:.0f} % of them held back by the fabric "
+			note(tune_verb, fmt::format("waiting: {} flows, {:.0f} % of them held back by the fabric "
 					       "window ({:.0f} % are needed)",
 					       run_.seen().flows, 100 * run_.seen().fabric_limited,
 					       100 * plan_.tuner.min_limited));
@@ -265,7 +265,7 @@ int undo(TargetKnob &knob, System &system)
 	auto before = TuneRun::undo(system, knob);
 
 	if (!before)
-		return fail(verb, before.error().text());
+		return fail(tune_verb, before.error().text());
 	return print(fmt::format("{}: target_policy={} base_target_ns={} hop_target_ns={}, as before\n",
 				 knob.name(), before->policy, before->base_target_ns,
 				 before->hop_target_ns)) ?
@@ -336,10 +336,10 @@ int run_tune(const TuneVerbOptions &options)
 	auto plan = TunePlan::from(options);
 
 	if (!plan)
-		return fail_usage(verb, plan.error().text());
+		return fail_usage(tune_verb, plan.error().text());
 	if (!options.netns.empty())
 		if (auto entered = enter_netns(options.netns); !entered)
-			return fail(verb, entered.error().text());
+			return fail(tune_verb, entered.error().text());
 
 	const auto system = real_system();
 	const auto host = real_bpf_host();
@@ -349,21 +349,21 @@ int run_tune(const TuneVerbOptions &options)
 							     plan->interval_s / 2);
 
 	if (options.variant.empty() && !module_loaded(*system))
-		return fail(verb, "the module tcp_swift is not loaded (" + module_hint(*system) +
+		return fail(tune_verb, "the module tcp_swift is not loaded (" + module_hint(*system) +
 					  "); for a BPF variant: --bpf bpf_swift");
 	if ((options.apply || options.undo) && !system->is_root())
-		return fail(verb, "changing targets needs root; without --apply it only proposes");
+		return fail(tune_verb, "changing targets needs root; without --apply it only proposes");
 	if (options.undo)
 		return undo(*knob, *system);
 
 	auto run = TuneRun::begin(*system, *knob, plan->tuner, plan->prefix, options.apply);
 
 	if (!run)
-		return fail(verb, run.error().text());
+		return fail(tune_verb, run.error().text());
 	auto watch = Watch::open(*knob);
 
 	if (!watch)
-		return fail(verb, watch.error().text());
+		return fail(tune_verb, watch.error().text());
 	return Tuning(options, *plan, *knob, **run, std::move(*watch), *host).go();
 }
 

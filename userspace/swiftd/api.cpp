@@ -18,7 +18,7 @@ using nlohmann::json;
 
 constexpr int version = 1;
 constexpr std::size_t longest_target = 4096;
-constexpr std::size_t most_items = 32;
+constexpr std::size_t most_query_items = 32;
 constexpr std::size_t longest_search = 100;
 constexpr std::size_t most_flows = 1000;
 constexpr std::string_view flows_path = "/api/v1/flows";
@@ -468,7 +468,7 @@ Result<std::pair<std::string, QueryItems>> parse_target(std::string_view target)
 				return Error{"a parameter is not percent-encoded as it should be"};
 			if (std::any_of(items.begin(), items.end(), [&](const auto &i) { return i.first == *name; }))
 				return Error{fmt::format("{}: given twice", *name)};
-			if (items.size() == most_items)
+			if (items.size() == most_query_items)
 				return Error{"too many parameters"};
 			items.emplace_back(std::move(*name), std::move(*value));
 		}

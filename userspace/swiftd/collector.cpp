@@ -21,7 +21,6 @@ namespace swift {
 
 namespace {
 
-constexpr std::int64_t ns_per_s = 1'000'000'000;
 constexpr std::int64_t storages_every_ns = 5 * ns_per_s;
 constexpr std::size_t most_counters = 256;
 constexpr std::size_t alive_every_flows = 1 << 15;

@@ -20,6 +20,7 @@
 #include <set>
 
 #include "assets.h"
+#include "clock_ns.h"
 #include "fd.h"
 #include "system.h"
 #include "text.h"
@@ -28,7 +29,6 @@ namespace swift {
 
 namespace {
 
-constexpr std::int64_t ns_per_s = 1'000'000'000;
 constexpr std::size_t connection_bytes = 24 * 1024; // of a request's line and headers, and of answers' headers
 constexpr std::size_t stream_block_bytes = 32 * 1024;
 constexpr int stream_send_bytes = 128 * 1024; // more in flight and a slow reader would see old news

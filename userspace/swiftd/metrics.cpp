@@ -6,6 +6,8 @@
 
 #include <limits>
 
+#include "clock_ns.h"
+
 namespace swift {
 
 namespace {
@@ -13,7 +15,6 @@ namespace {
 using Families = std::vector<prometheus::MetricFamily>;
 using Labels = std::vector<prometheus::ClientMetric::Label>;
 
-constexpr double ns_per_s = 1e9;
 
 prometheus::MetricFamily family(std::string name, std::string help, prometheus::MetricType type)
 {
@@ -79,7 +80,7 @@ Labels labels_of(const FlowGroup &g, const std::string &name, std::string_view v
 
 double delay_edge_s(std::size_t i)
 {
-	return static_cast<double>(std::uint64_t{1} << (first_delay_edge_bits + i)) / ns_per_s;
+	return static_cast<double>(std::uint64_t{1} << (first_delay_edge_bits + i)) / real_ns_per_s;
 }
 
 prometheus::MetricFamily delays(const Snapshot &s, std::string name, std::string help,
@@ -96,7 +97,7 @@ prometheus::MetricFamily delays(const Snapshot &s, std::string name, std::string
 				add_histogram(f,
 					      side.empty() ? labels_of(c.labels) :
 							     labels_of(c.labels, "side", side),
-					      c.buckets[p], c.sum_ns[p] / ns_per_s, delay_edge_s);
+					      c.buckets[p], c.sum_ns[p] / real_ns_per_s, delay_edge_s);
 		}
 	return f;
 }
@@ -163,7 +164,7 @@ void of_clocks(Families &out, const Snapshot &s)
 
 	for (const ClockRow &c : s.clocks) {
 		if (c.error_ns)
-			add(error, {{"iface", c.dev}}, *c.error_ns / ns_per_s);
+			add(error, {{"iface", c.dev}}, *c.error_ns / real_ns_per_s);
 		add(state, {{"iface", c.dev}, {"state", c.state}}, 1);
 	}
 	out.push_back(std::move(error));

@@ -18,7 +18,7 @@ namespace {
 
 constexpr double no_limit = std::numeric_limits<double>::infinity();
 constexpr std::size_t most_listens = 8;
-constexpr std::size_t most_items = 256; // of a list
+constexpr std::size_t most_list_items = 256; // of a list
 
 #define FIELD(table, field)                                                                     \
 	[](const Config &c) -> OptionValue { return c.table.field; },                           \
@@ -171,7 +171,7 @@ std::string allowed_text(const Option &o)
 	if (std::holds_alternative<bool>(v))
 		return "true and false";
 	if (std::holds_alternative<std::vector<std::string>>(v))
-		return fmt::format("lists of up to {} strings, without blanks at their ends", most_items);
+		return fmt::format("lists of up to {} strings, without blanks at their ends", most_list_items);
 	return o.choices.empty() ? "strings" : fmt::format("{}", fmt::join(o.choices, ", "));
 }
 
@@ -191,7 +191,7 @@ Result<void> set_option(Config &config, const Option &o, const OptionValue &valu
 		    std::find(o.choices.begin(), o.choices.end(), *s) == o.choices.end())
 			return not_allowed(o, v);
 	if (const auto *l = std::get_if<std::vector<std::string>>(&v))
-		if (l->size() > most_items || std::any_of(l->begin(), l->end(), [](const std::string &s) {
+		if (l->size() > most_list_items || std::any_of(l->begin(), l->end(), [](const std::string &s) {
 			    return s.empty() || trim(s) != s;
 		    }))
 			return not_allowed(o, v);

@@ -19,6 +19,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "clock_ns.h"
 #include "clocks.h"
 #include "collector.h"
 #include "http.h"
@@ -29,7 +30,6 @@ namespace swift {
 
 namespace {
 
-constexpr std::int64_t ns_per_s = 1'000'000'000;
 constexpr int exit_ok = 0;
 constexpr int exit_failed = 1;
 

@@ -4,11 +4,12 @@
 #include <algorithm>
 #include <functional>
 
+#include "clock_ns.h"
+
 namespace swift {
 
 namespace {
 
-constexpr double ns_per_s = 1e9;
 constexpr double late_intervals = 3;
 
 } // namespace
@@ -106,7 +107,7 @@ void Store::watch(std::uint64_t cookie, std::int64_t now_ns)
 
 void Store::add(History &history, const HistoryPoint &point) const
 {
-	const auto step_ns = step_s() * ns_per_s;
+	const auto step_ns = step_s() * real_ns_per_s;
 
 	// Half a tick early is still a step later.
 	if (!history.empty() && static_cast<double>(point.at_ns - history.back().at_ns) < 0.9 * step_ns)
