@@ -14,7 +14,7 @@ BPF_TESTS := $(addprefix out/build/bpf/,loader flows.bpf.o equality law_step.bpf
 BPF_CC = clang -O2 -g -target bpf -mcpu=v3 -Wall -Wextra -Wno-unused-parameter -Werror \
 	-I/usr/include/$(shell gcc -print-multiarch) -Ikmod -Ibpf
 
-.PHONY: help all kmod tools test-builds web bpf demo check check-changed lab lab-kernel stress bench lint install install-dkms uninstall packages packages-check rpm clean setup-build setup-guests setup-report setup-bench setup-lint setup-packages setup-web setup-browser setup-fleet docs compat
+.PHONY: help all kmod tools test-builds web bpf demo test check check-changed lab lab-kernel stress bench lint install install-dkms uninstall packages packages-check rpm clean setup-build setup-guests setup-report setup-bench setup-lint setup-packages setup-web setup-browser setup-fleet docs compat
 
 help: ## show this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -40,6 +40,9 @@ bpf: $(BPF) ## the eBPF variants: bpf_swift, bpf_swift_v0, bpf_timely, bpf_gcn
 
 demo: setup-guests setup-report kmod-6.12 tools out/build/wire.bpf.o ## Swift beside cubic, dctcp and bbr on a congested link, in a guest
 	@scripts/demo
+
+test: setup-guests test-builds bpf $(BPF_TESTS) ## what needs no guest and no lab: the first thing after a change
+	@tests/check --jobs $(JOBS) $(addprefix --only ,unit fuzz swiftctl swiftd bpf-native)
 
 check: setup-guests setup-browser setup-packages setup-fleet lab-kernel kmod test-builds bpf $(BPF_TESTS) out/build/wire.bpf.o out/build/tunables.txt ## all tests; the last line counts them
 	@tests/check --jobs $(JOBS) --kernels '$(KERNELS)' $(CHECKED)
