@@ -14,10 +14,10 @@ BPF_TESTS := $(addprefix out/build/bpf/,loader flows.bpf.o equality law_step.bpf
 BPF_CC = clang -O2 -g -target bpf -mcpu=v3 -Wall -Wextra -Wno-unused-parameter -Werror \
 	-I/usr/include/$(shell gcc -print-multiarch) -Ikmod -Ibpf
 
-.PHONY: help all kmod tools test-builds web bpf demo test check check-changed lab lab-kernel stress bench lint install install-dkms uninstall packages packages-check rpm clean setup-build setup-guests setup-report setup-bench setup-lint setup-packages setup-web setup-browser setup-fleet docs compat
+.PHONY: help all kmod tools test-builds web bpf demo test check check-changed check-debian13 lab lab-kernel stress bench lint install install-dkms uninstall packages packages-check rpm clean setup-build setup-guests setup-report setup-bench setup-lint setup-packages setup-web setup-browser setup-fleet docs compat
 
 help: ## show this list
-	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
 
 all: kmod tools ## the module for Debian's kernels, swiftctl and swiftd
 
@@ -49,6 +49,10 @@ check: setup-guests setup-browser setup-packages setup-fleet lab-kernel kmod tes
 
 check-changed: CHECKED = --changed
 check-changed: check ## of them, what a change since the branch's upstream can touch
+
+check-debian13: ## user space and the packages, in a Debian 13 root; other suites: tests/debian/run
+	@scripts/setup kernel packages
+	@tests/debian/run --suite trixie
 
 test-builds: setup-build setup-web
 	@for kind in plain asan tsan; do echo "building user space and its tests ($$kind)"; tests/build $$kind || exit; done
@@ -85,7 +89,7 @@ packages: setup-packages ## Debian packages in out/packages: tcp-swift-dkms, swi
 rpm: setup-packages ## packages of Fedora's kind in out/packages, with their source package
 	@scripts/packages --rpm
 
-packages-check: setup-guests setup-packages tools bpf ## install, upgrade and remove them in a Debian 12, and in a guest
+packages-check: setup-guests setup-packages tools bpf ## install, upgrade and remove them in a Debian root, and in a guest
 	@tests/packages/run install debs rpm chroot guest
 
 docs: setup-guests setup-fleet tools ## the documentation's commands, names and links; scripts/fleet

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash disable=SC2154
 #
-# A Debian 12 root to install packages in. Sourced by t-*.sh, as root, in a mount namespace or a
-# guest of its own. PACKAGES_DEBS: 1/ and 2/, two versions; PACKAGES_ROOT: from tests/packages/root,
+# A Debian root to install packages in. Sourced by t-*.sh, as root, in a mount namespace or a
+# guest of its own. PACKAGES_DEBS: 1/ and 2/, two versions; PACKAGES_ROOT: from scripts/debian-root,
 # for mount_root.
 # shellcheck source-path=SCRIPTDIR source=../../scripts/lib/tap.sh
 . "$top/scripts/lib/tap.sh"

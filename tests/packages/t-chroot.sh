@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# Install, upgrade, remove and purge in a Debian 12 root, by apt and without a network. Started by
-# tests/packages/run in namespaces of its own; KERNEL_6_12 and KERNEL_6_1 are the releases there are.
+# Install, upgrade, remove and purge in a Debian root, by apt and without a network. Started by
+# tests/packages/run in namespaces of its own; KERNEL_6_12 and KERNEL_6_1 are the releases there are,
+# besides the one whose headers the root may have.
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd -P)
 # shellcheck source-path=SCRIPTDIR source=lib.sh
@@ -14,6 +15,9 @@ files >$new/tmp/before
 
 ok 'chroot: install' install_debs 1
 ok 'chroot: dkms has built the module for 6.12' built_for "$KERNEL_6_12" $now
+for own in "$PACKAGES_ROOT"/usr/lib/modules/*/build; do
+	[ ! -L "$own" ] || ok "chroot: dkms has built the module for the root's own headers" built_for "$(basename "${own%/build}")" $now
+done
 # For the guests, where an emulated compiler would take ten minutes.
 keep_built() { # RELEASE
 	inside dkms mktarball -m tcp-swift -v $now -k "$1" --archive built.tar.gz &&

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# The packages where they are to work: in a guest, on a Debian 12 of its own (/dev/vda) whose
+# The packages where they are to work: in a guest, on a Debian of its own (/dev/vda) whose
 # systemd runs. The quick start word for word, from `apt install` to `apt purge`; in between a flow,
 # the service, an upgrade meanwhile, tuning. Started by tests/packages/run under scripts/vm.
 set -uo pipefail

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# Fedora's packages, as far as Debian goes: rpm installs, upgrades and removes them in a Debian 12 root,
+# Fedora's packages, as far as Debian goes: rpm installs, upgrades and removes them in a Debian root,
 # their scripts run there, DKMS is Debian's. What they would depend on by name is Fedora's, and is not
 # looked at (--nodeps). Started by tests/packages/run in namespaces of its own; RPMS are the two
 # packages, LATER later ones of tcp-swift-dkms, whose module differs in its description, KERNEL a release.
