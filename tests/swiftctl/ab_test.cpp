@@ -165,12 +165,12 @@ AbRun made_up(unsigned block, const std::string &cc, double goodput, double p99)
 	return r;
 }
 
-const AbComparison &find(const std::vector<AbComparison> &all, const std::string &metric)
+const AbComparison &find(const std::vector<AbComparison> &all, std::string_view metric)
 {
 	for (const AbComparison &c : all)
 		if (c.metric == metric)
 			return c;
-	throw std::runtime_error(metric);
+	throw std::runtime_error(std::string(metric));
 }
 
 } // namespace
