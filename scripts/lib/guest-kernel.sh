@@ -12,9 +12,9 @@
 #   $cache/6.12 -> RELEASE       which release the line's name stands for
 
 cache=${TCP_SWIFT_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/tcp_swift}/kernels
-# shellcheck source-path=SCRIPTDIR source=kernels.sh
+# shellcheck source=scripts/lib/kernels.sh
 . "${BASH_SOURCE[0]%/*}/kernels.sh"
-# shellcheck source-path=SCRIPTDIR source=debian.sh
+# shellcheck source=scripts/lib/debian.sh
 . "${BASH_SOURCE[0]%/*}/debian.sh"
 
 # Checksums of the boot files, names and sizes of all the rest: cheap enough for

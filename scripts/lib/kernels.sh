@@ -2,6 +2,7 @@
 # shellcheck shell=bash
 #
 # scripts/kernels.txt, the table of kernel lines, for scripts. Sourced after common.sh.
+# shellcheck disable=SC2034 # used by who sources this
 
 declare -A kernel_suites kernel_package kernel_built_in kernel_check kernel_runs
 kernel_lines='' kernel_default_lines=''
