@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <utility>
 
 #include "manual.h"
 #include "say.h"
@@ -173,9 +174,19 @@ public:
 			words += " [ACTION]";
 		return "Usage: swiftctl" + words + " [OPTIONS]\n";
 	}
-	std::string make_footer(const CLI::App *app) const override
+	// Releases of CLI11 differ in the empty lines around the footer.
+	std::string make_footer(const CLI::App *) const override
 	{
-		return app->get_footer() + "\n";
+		return "";
+	}
+	std::string make_help(const CLI::App *app, std::string name, CLI::AppFormatMode mode) const override
+	{
+		std::string text = CLI::Formatter::make_help(app, std::move(name), mode);
+
+		if (mode == CLI::AppFormatMode::Sub)
+			return text;
+		text.erase(text.find_last_not_of('\n') + 1);
+		return text + "\n\n" + app->get_footer() + "\n";
 	}
 	// Types and counts are in the option's own words.
 	std::string make_option_opts(const CLI::Option *option) const override
