@@ -4,21 +4,25 @@
 # Packages of any Debian suite, downloaded and verified without touching the host's apt: so that
 # Debian 13 gets Debian 12's kernels, and the other way round. Sourced after common.sh.
 
+# Where to have a suite from: where the host's apt has it, or has Debian's other releases.
+debian_mirror() { # SUITE
+	local label=Debian otherwise=http://deb.debian.org/debian
+	[[ $1 != *-security ]] || label+=-Security otherwise+=-security
+	# shellcheck disable=SC2016 # apt's names
+	apt-get indextargets --format '$(RELEASE) $(LABEL) $(REPO_URI)' 'Created-By: Packages' 'Component: main' 2>/dev/null |
+		awk -v suite="$1" -v label=$label -v uri=$otherwise '$3 !~ /^https?:/ { next }
+			$2 == label && !other++ { uri = $3 }
+			$1 == suite { uri = $3; exit }
+			END { print uri }'
+}
+
 # A file for `apt-get -c`, of an apt that knows these suites alone and waits for no other's lock.
-# Where the host's apt has a suite, its mirror is used.
 private_apt() { # DIR SUITE...
-	local dir=$1 suite known main='' uri
+	local dir=$1 suite
 	shift
-	known=$(apt-get indextargets --format '$(RELEASE) $(REPO_URI) $(LABEL)' 'Created-By: Packages' 2>/dev/null)
-	main=$(awk '$3 == "Debian" { print $2; exit }' <<<"$known")
 	mkdir -p "$dir"/lists/partial "$dir"/cache/archives/partial || return
 	for suite; do
-		uri=$(awk -v suite="$suite" '$1 == suite { print $2; exit }' <<<"$known")
-		case $suite in
-		*-security) uri=${uri:-http://deb.debian.org/debian-security} ;;
-		*) uri=${uri:-${main:-http://deb.debian.org/debian}} ;;
-		esac
-		printf '%s\n' 'Types: deb' "URIs: $uri" "Suites: $suite" 'Components: main' 'Architectures: amd64' \
+		printf '%s\n' 'Types: deb' "URIs: $(debian_mirror "$suite")" "Suites: $suite" 'Components: main' 'Architectures: amd64' \
 			'Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg' ''
 	done >"$dir/suites.sources"
 	cat >"$dir/apt.conf" <<-END
