@@ -176,6 +176,8 @@ TEST_F(Cli, watch_prints_blocks_and_stops_at_sigint)
 	// LeakSanitizer is not up to that: a signal during its search at the end hangs it.
 	const auto interrupted = [&](const std::string &arguments, int least) {
 		const std::string out = (dir_ / "out").string();
+
+		std::filesystem::remove(out); // lines of the run before are none of this one's
 		Ran ran = shell("ASAN_OPTIONS=detect_leaks=0 env --default-signal=INT " SWIFTCTL " " + arguments + loaded() +
 				six() + " >" + out + " & until [ $(wc -l <" + out + ") -ge " + std::to_string(least) +
 				" ]; do kill -0 $! || exit; sleep 0.02; done; kill -INT $!; kill -INT $!; wait $!");
