@@ -39,6 +39,10 @@
 #include "core/timely.h"
 #include "maps.h"
 
+/* BPF_F_LINK and BPF_STRUCT_OPS of Linux 6.4, which Debian 12's linux/bpf.h does not know. */
+#define MAP_BY_LINK (1U << 13)
+#define ATTACH_STRUCT_OPS 44
+
 struct tunables {
 	struct swift_tunables swift;
 	struct timely_tunables timely;
@@ -266,6 +270,19 @@ static int rodata_offset(struct bpf_object *object, const char *name)
 	return -1;
 }
 
+/*
+ * A registration by link (Linux 6.4) ends with its loader, however that ends. One without
+ * outlives a loader that was killed, until the machine stops.
+ */
+static int kernel_links(void)
+{
+	struct btf *btf = btf__load_vmlinux_btf();
+	int id = btf ? btf__find_by_name_kind(btf, "bpf_struct_ops_link", BTF_KIND_STRUCT) : -1;
+
+	btf__free(btf);
+	return id >= 0;
+}
+
 static int tell_kernel(struct bpf_object *object)
 {
 	int at = rodata_offset(object, "cong_control_args"), ret = 0;
@@ -274,6 +291,8 @@ static int tell_kernel(struct bpf_object *object)
 	char *data;
 
 	bpf_object__for_each_map(map, object) {
+		if (bpf_map__type(map) == BPF_MAP_TYPE_STRUCT_OPS && kernel_links())
+			bpf_map__set_map_flags(map, bpf_map__map_flags(map) | MAP_BY_LINK);
 		if (at < 0 || !strstr(bpf_map__name(map), ".rodata"))
 			continue;
 		size = bpf_map__value_size(map);
@@ -293,7 +312,19 @@ struct links {
 	int count;
 };
 
-/* A registration outlives its loader, if nobody ends it. */
+/* libbpf before 1.2 fills in the map, and leaves the link to us. Its fd is open until the end. */
+static int struct_ops_linked(const struct bpf_map *map)
+{
+	int fd;
+
+	if (libbpf_major_version() > 1 || libbpf_minor_version() > 1)
+		return 0;
+	if (!(bpf_map__map_flags(map) & MAP_BY_LINK))
+		return 0;
+	fd = bpf_link_create(bpf_map__fd(map), 0, ATTACH_STRUCT_OPS, NULL);
+	return fd < 0 ? fd : 0;
+}
+
 static void detach(struct links *links)
 {
 	while (links->count)
@@ -328,7 +359,7 @@ static int attach(struct bpf_object *object, int cgroup, struct links *links)
 		if (bpf_map__type(map) != BPF_MAP_TYPE_STRUCT_OPS)
 			continue;
 		link = bpf_map__attach_struct_ops(map);
-		if (!link)
+		if (!link || struct_ops_linked(map))
 			return failed("register %s: %s", bpf_map__name(map), strerror(errno));
 		links->of[links->count++] = link;
 	}
