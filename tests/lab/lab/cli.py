@@ -11,8 +11,8 @@ import sys
 import threading
 import time
 
-from . import (OUT, Failure, Mistake, checks, clocks, experiment, fields, kernel, laws, measure, results, text, topology,
-               uml)
+from . import (OUT, Failure, Mistake, checks, clocks, experiment, fields, kernel, laws, measure, params, results, text,
+               topology, uml)
 
 DESCRIPTION = """The papers' experiments on the real Linux TCP stack, in virtual time
 (Documentation/lab.md). Exit status: 0 all is as expected; 1 an expectation was
@@ -63,6 +63,11 @@ def build_parser():
     add("--cc", metavar="A,B,..", help=f"laws instead of the experiment's: its own, or {', '.join(laws.SOURCES)}")
     add("--seeds", type=positive("seeds", 1000), metavar="N", help="runs of each law and case (seeds 1 to N)")
     add("--scale", type=scale, default=1.0, metavar="F", help="shrink what the experiment allows to this part")
+    whose = run.add_mutually_exclusive_group()
+    whose.add_argument("--defaults", action="store_true", help="Swift with nothing set, as a user gets it, but for what an "
+                       "experiment is about (its subject)")
+    whose.add_argument("--params", metavar="FILE", help="Swift with these tunables (TOML: tunable = value) in all experiments, "
+                       "instead of each testbed's (tests/lab/params)")
     add("--case", action="append", metavar="NAME", help="only this case; may be repeated")
     add("--json", metavar="FILE", help="write the result (the log goes to FILE.log too)")
     add("--html", metavar="FILE", help="write a report with plots")
@@ -120,7 +125,7 @@ class Plan:
     """An experiment's runs, all of them checked."""
 
     def __init__(self, name, options):
-        self.experiment = experiment.read(name, experiment.parse_settings(options.set), options.scale)
+        self.experiment = experiment.read(name, experiment.parse_settings(options.set), options.scale, options.asked)
         try:
             self.ccs = choose_ccs(options.cc, self.experiment)
             self.cases = choose_cases(options.case, experiment.cases(self.experiment))
@@ -225,7 +230,7 @@ def make_all(runs, machine, options, log):
 
 
 def show_plan(plan):
-    print(f"{plan.experiment.id}: {plan.experiment.raw.get('title', '')}")
+    print(f"{plan.experiment.id}: {plan.experiment.raw.get('title', '')} ({plan.experiment.tunables.name})")
     for run in plan.runs:
         print(f"  {run.name}: {run.topology.hosts} hosts, {run.topology.switches} switches, {len(run.flows)} flows, "
               f"{run.case.duration_ns / 1e6:g} ms, {run.mem_mb} MB")
@@ -252,7 +257,15 @@ def check_outputs(options):
             results.check_folder(f"--{name} {path}", path if name == "keep" else os.path.dirname(os.path.abspath(path)))
 
 
+def asked_tunables(options):
+    """A set instead of the testbeds', if one is asked for."""
+    if options.params:
+        return params.read(options.params)
+    return params.DEFAULTS if options.defaults else None
+
+
 def run_command(options):
+    options.asked = asked_tunables(options)
     ids = experiment.ids() if options.ids == ["all"] else options.ids
     plans = [Plan(name, options) for name in elsewhere(list(dict.fromkeys(ids)))]
     if options.dry_run:

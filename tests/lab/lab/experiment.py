@@ -2,14 +2,16 @@
 """Experiments: tests/lab/experiments/ID.toml, what it may hold, its cases, and what
 --set and --scale change. README.md beside the files explains the format.
 
-Order: the file, then a case's values, then --scale, then --set; the last one wins."""
+Order: the file, then a case's values, then --scale, then --set; the last one wins. What Swift
+has none of by then comes from the testbed's set of tunables (params.py)."""
 
 import copy
 import dataclasses
+import functools
 import itertools
 import tomllib
 
-from . import Mistake, TOP, clocks, fields, laws, load, topology
+from . import Mistake, TOP, clocks, fields, laws, load, params, topology
 from .fields import listing, number, table, text, whole
 
 FILES = TOP / "tests/lab/experiments"
@@ -21,6 +23,8 @@ FIELDS = {
     "notes": text("", "where and why the set-up differs from the paper's"),
     "elsewhere": text("", "the command that runs it instead of the lab"),
     "ccs": listing([], "laws that are run"),
+    "testbed": text(None, "whose set of Swift's tunables; none = nothing is set", params.TESTBEDS),
+    "subject": listing([], "tunables of Swift that this experiment is about, and sets itself"),
     "seeds": whole(1, 1, 1000, "runs of each law and case"),
     "topology": table("see topology.py"),
     "hosts": table("see clocks.py"),
@@ -86,10 +90,16 @@ class Experiment:
     raw: dict
     settings: dict  # of --set
     scale: float
+    asked: params.Set = None  # of --defaults or --params
 
     @property
     def ccs(self):
         return self.raw.get("ccs", [])
+
+    @functools.cached_property
+    def tunables(self):
+        """What Swift is given, all but the subject."""
+        return self.asked or params.of_testbed(self.raw.get("testbed"))
 
     @property
     def seeds(self):
@@ -201,6 +211,7 @@ def check_file(raw):
     for one in raw.get("expect", []):
         if not {"what", "of"} <= one.keys():
             raise Mistake("expect: what and of are needed")
+    params.check_subject(raw)
 
 
 def cases(experiment):
@@ -218,6 +229,7 @@ def cases(experiment):
             if split_key(key)[0] not in ("topology", "hosts", "load", "laws", "time", "measure", "sysctls"):
                 raise Mistake(f"--set {key}: expected a key of topology, hosts, load, laws, time, measure or sysctls")
             assign(raw, key, value)
+        params.apply(raw, experiment.tunables)
         result.append(Case("-".join(name for name, _ in combination), values, resolve_spec(raw)))
     return result
 
@@ -233,14 +245,14 @@ def ids():
     return sorted(path.stem for path in FILES.glob("*.toml"))
 
 
-def read(name, settings=None, scale=1.0):
+def read(name, settings=None, scale=1.0, asked=None):
     if name not in ids():
         raise fields.unknown("experiment ", name, ids(), "there is no such experiment; {}there are {}")
     path = FILES / f"{name}.toml"
     try:
         raw = tomllib.loads(path.read_text(encoding="utf-8"))
         check_file(raw)
-        return Experiment(name, raw, settings or {}, scale)
+        return Experiment(name, raw, settings or {}, scale, asked)
     except tomllib.TOMLDecodeError as error:
         raise Mistake(f"{path.name}: {error}") from None
     except Mistake as mistake:

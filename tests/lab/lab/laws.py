@@ -65,6 +65,18 @@ def check_order(name, values):
                           + (f" and at most {high}={values[high]}" if high else ""))
 
 
+def check_windows(name, known, values):
+    """What the module would refuse: defaults count."""
+    value = {key: values.get(key, field.default) for key, field in known.items()}
+    least = 2 * value["fs_min_cwnd_milli"]
+    if value["fs_max_cwnd_milli"] < least:
+        raise Mistake(f"laws.{name}.fs_max_cwnd_milli={value['fs_max_cwnd_milli']}: expected at least {least}, "
+                      "twice fs_min_cwnd_milli")
+    most = value["max_cwnd"] * 1_000_000
+    if value["min_cwnd_micro"] > most:
+        raise Mistake(f"laws.{name}.min_cwnd_micro={value['min_cwnd_micro']}: expected at most {most}, max_cwnd")
+
+
 def resolve(name, given):
     """The law called `name` in an experiment: {"law": base, its given tunables, ...}."""
     base = given.get("law", name)
@@ -74,6 +86,8 @@ def resolve(name, given):
     rest = {key: value for key, value in given.items() if key != "law"}
     filled = fields.fill(f"laws.{name}", tunables(base) | COMMON, rest)
     check_order(name, filled)
+    if base == "swift":
+        check_windows(name, tunables(base), filled)
     kept = {key: filled[key] for key in rest if key not in COMMON} | {key: filled[key] for key in COMMON}
     if base == "swift":
         kept.setdefault("echo", 1)

@@ -84,6 +84,12 @@ def judge(one, summary, scale):
             "paper": one.get("paper"), "ours": measure.rounded(ours), "min": least, "max": most, "verdict": verdict}
 
 
+def tunables(experiment):
+    """Whose Swift it is: `set` is defaults, a testbed or a file."""
+    return {"set": experiment.tunables.name, "values": experiment.tunables.values,
+            "subject": experiment.raw.get("subject", [])}
+
+
 def assemble(experiment, cases, ccs, seeds, runs, kernel, describe):
     """The whole result. `cases` resolved, `runs` in order."""
     summary = summarise(runs)
@@ -94,6 +100,7 @@ def assemble(experiment, cases, ccs, seeds, runs, kernel, describe):
         "kernel": kernel,
         "git": describe,
         "parameters": {"ccs": ccs, "seeds": seeds, "scale": experiment.scale, "set": experiment.settings,
+                       "tunables": tunables(experiment),
                        "laws": {cc: cases[0].spec["laws"].get(cc) or laws.resolve(cc, {}) for cc in ccs},
                        "cases": {case.name: {"values": case.values, **case.spec} for case in cases}},
         "axes": experiment.raw.get("vary", []),

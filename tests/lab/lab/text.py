@@ -68,6 +68,20 @@ def parameters_line(result):
     return f"{p['seeds']} seed{'s' * (p['seeds'] > 1)}, scale {p['scale']:g}" + (f", {given}" if given else "")
 
 
+def tunables_line(result):
+    """Whose tunables Swift has, and which; nothing of a result that does not tell."""
+    told = result["parameters"].get("tunables")
+    if not told or not has_swift(result):
+        return ""
+    values = " ".join(f"{key}={value}" for key, value in told["values"].items()) or "nothing is set"
+    return f"Swift's tunables: {told['set']} ({values})" + "".join(
+        f"{', its subject ' if i == 0 else ', '}{key}" for i, key in enumerate(told["subject"]))
+
+
+def has_swift(result):
+    return any(law["law"] == "swift" for law in result["parameters"]["laws"].values())
+
+
 def complaints(result):
     """One line each run whose checks failed."""
     return [f"{label(run)} seed {run['seed']}: {check['check']}: {check['detail']}"
@@ -76,7 +90,7 @@ def complaints(result):
 
 def experiment(result):
     parts = [f"{result['experiment']}: {result['title']} ({result['source']})",
-             f"{parameters_line(result)}; {result['kernel']}", "", table(result)]
+             f"{parameters_line(result)}; {result['kernel']}", *filter(None, [tunables_line(result)]), "", table(result)]
     if result["expectations"]:
         parts += ["", expectations(result)]
     return "\n".join(parts) + "\n"
