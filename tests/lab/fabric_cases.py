@@ -689,6 +689,24 @@ def napi(module):
         same("  also when that was down", [(stamp > 0, *info) for stamp, *info in arrivals(late)], [(True, index[1])])
 
 
+def quiet(module):
+    """Hosts say nothing that nobody asked them to: what they send of their own finds no route."""
+    with Net(module, [""] * 3, [""], [f"h{i} s0 {10 * G}" for i in range(3)]) as net:
+        sink = net.hosts[1].socket(socket.AF_INET6, socket.SOCK_DGRAM)
+        sink.bind(("", 7))
+        sink.settimeout(5)
+        source = net.hosts[0].socket(socket.AF_INET6, socket.SOCK_DGRAM)
+        for _ in range(5):  # a neighbour that was talked to is not asked whether it is still there
+            source.sendto(b"x", ("fd00::2", 7))
+            sink.recv(10)
+            time.sleep(20)
+        time.sleep(300)
+        stats = Stats()
+        same("hosts are quiet: 400 s after the start they have sent 5 datagrams, and no more",
+             (stats.sum("hosts", "tx_pkts"), stats.sum("hosts", "rx_pkts"), stats.sum("switches", "no_route")), (5, 5, 0))
+        sink.close(), source.close()
+
+
 # --- Control ------------------------------------------------------------------------------
 
 def lines(module):
@@ -826,7 +844,7 @@ def unload(module):
         ok("and the module loads and works again", " 0% packet loss" in net.hosts[0].run("ping", "-qc2", "-W5", fn.address(1)))
 
 
-CASES = (timing, tso, conservation, buffers, classes, routes, faults, carrier, service, wake, queues, phc, napi, lines, unload)
+CASES = (timing, tso, conservation, buffers, classes, routes, faults, carrier, service, wake, queues, phc, napi, quiet, lines, unload)
 
 
 def main(module, names):

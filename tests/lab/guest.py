@@ -12,7 +12,8 @@ Runs as init of the lab's kernel: guest.py JOBDIR, where JOBDIR/job.json has
     links         ["a=hN b=sN ..."]
     clocks        hosts whose NICs' clocks JOBDIR/swiftctl tells the module of
     truth         if there: what labload knows of it is read, too
-    load          lines for labload, but for go and measure
+    load          lines for labload, but for connect, go and measure
+    first_port    of each host's connections
     go_ns         when the load starts, CLOCK_MONOTONIC
     measure       line for labload without its verb; with its numbers again as
     start_ns      of the measurement, from go
@@ -80,6 +81,10 @@ def read(path):
         os.close(fd)
 
 
+# Of a NIC that is yet to come: no solicitations, of which a host sends some for minutes, and no address that
+# asks who else has it. A switch routes to hosts alone, and what no host asked for would be a loss nobody meant.
+QUIET = {f"net.ipv6.conf.default.{name}": value for name, value in (
+    ("router_solicitations", 0), ("accept_ra", 0), ("accept_dad", 0), ("dad_transmits", 0), ("addr_gen_mode", 1))}
 FABRIC, LOAD = "/sys/kernel/debug/labfab/", "/sys/kernel/debug/labload/"
 SWIFTCTL, CLOCK_KNOWN_NS = "/mnt/swiftctl", 2 * 10**9
 
@@ -124,6 +129,7 @@ def make_host(host, sysctls, commands):
     path = f"/run/netns/h{number}"
     os.close(os.open(path, os.O_CREAT))
     mount(None, "/proc/self/ns/net", path, flags=MS_BIND)
+    set_sysctls(QUIET)
     write(FABRIC + "control", f"host id={number} {host.get('args', '')}")
     set_sysctls({**sysctls, **host.get("sysctls", {})})
     address = 0x0A000001 + number
@@ -239,7 +245,7 @@ def run_load(job, out):
     Whatever else takes time waits until it is over: while this process runs, the hosts do not."""
     for line in job["load"]:
         write(LOAD + "control", line)
-    write(LOAD + "control", "connect")
+    write(LOAD + "control", f"connect port={job['first_port']}")
     if monotonic_ns() >= job["go_ns"]:
         raise Failure(f"go_ns={job['go_ns']}: connections took until {monotonic_ns()}")
     write(LOAD + "control", "measure " + job["measure"])

@@ -31,6 +31,7 @@
 #include "uapi/tcp_swift.h"
 
 #define LOAD_FLOWS_MAX 20000
+#define LOAD_FIRST_PORT 10000
 #define LOAD_GROUPS_MAX 256
 #define LOAD_LAWS_MAX 8
 #define LOAD_CDF_POINTS_MAX 256
@@ -203,6 +204,7 @@ struct load {
 	char laws[LOAD_LAWS_MAX][TCP_CA_NAME_MAX]; /* the first: the namespace's own */
 	u32 n_laws;
 
+	u64 first_port; /* of each host */
 	struct load_host *hosts; /* LABFAB_HOSTS_MAX, from `connect` to `stop` */
 	struct xarray by_port; /* flows by source host and port */
 	struct kthread_worker *worker;

@@ -257,7 +257,9 @@ static int load_do_poisson(char *line)
 
 static int load_do_connect(char *line)
 {
-	int err = lab_parse(line, NULL, 0);
+	u64 port = LOAD_FIRST_PORT;
+	struct lab_arg args[] = { LAB_NUMBER("port", 1024, U16_MAX, &port) };
+	int err = lab_parse(line, args, ARRAY_SIZE(args));
 
 	if (err)
 		return err;
@@ -265,6 +267,7 @@ static int load_do_connect(char *line)
 		return load_refuse(-EEXIST, "connect: has been");
 	if (!load.n_flows)
 		return load_refuse(-ENOENT, "connect: no flows");
+	load.first_port = port;
 	err = load_connect();
 	if (!err)
 		load.state = LOAD_CONNECTED;

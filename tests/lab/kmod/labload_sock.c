@@ -15,7 +15,6 @@
 #include "labload.h"
 
 #define LOAD_SERVER_PORT 5000 /* one more for each further law */
-#define LOAD_FIRST_PORT 10000
 #define LOAD_BACKLOG 4096
 #define LOAD_CONNECT_TIMEOUT_NS (30 * NSEC_PER_SEC)
 /* As many handshakes at once drop nothing, and overflow no queue. */
@@ -338,7 +337,7 @@ static int load_listen(const struct load_flow *flow, struct load_host *host)
 
 /* --- Connecting ------------------------------------------------------------------------------- */
 
-/* The fabric's ECMP hashes the source port: it is the same in each run. */
+/* The fabric's ECMP hashes the source port: it is the same in each run of a seed. */
 static int load_bind(struct load_flow *flow, struct socket *sock)
 {
 	struct load_host *host = &load.hosts[flow->src];
@@ -366,7 +365,7 @@ static struct load_host *load_host(u32 id)
 	host->net = labfab_host_net(id);
 	if (!host->net)
 		return ERR_PTR(-ENOENT);
-	host->next_port = LOAD_FIRST_PORT;
+	host->next_port = load.first_port;
 	err = load_truth_host_start(host->net);
 	if (err) {
 		put_net(host->net);

@@ -27,7 +27,7 @@ FIELDS = {
     "subject": listing([], "tunables of Swift that this experiment is about, and sets itself"),
     "seeds": whole(1, 1, 1000, "runs of each law and case"),
     "topology": table("see topology.py"),
-    "hosts": table("see clocks.py"),
+    "hosts": table("see HOSTS"),
     "load": table("by name, see load.py"),
     "laws": table("by name, see laws.py"),
     "time": table("see TIME"),
@@ -37,6 +37,9 @@ FIELDS = {
     "scale": table("keys that --scale multiplies, and the least they become"),
     "expect": listing([], "see EXPECT"),
     "plot": listing([], "see PLOT"),
+}
+HOSTS = clocks.HOSTS | {
+    "qdisc": text("fq", "queueing discipline of the hosts, whatever the law", ("fq", "pfifo_fast")),
 }
 TIME = {
     "warmup_ms": number(10, 0, 1_000_000, "from the load's start to the measurement's"),
@@ -161,7 +164,7 @@ def resolve_spec(raw):
     """All of an experiment's parameters, checked, with defaults."""
     spec = {
         "topology": topology.resolve(raw.get("topology", {})),
-        "hosts": fields.fill("hosts", clocks.HOSTS, raw.get("hosts", {})),
+        "hosts": fields.fill("hosts", HOSTS, raw.get("hosts", {})),
         "load": {name: load.resolve(name, fields.check(f"load.{name}", table(""), one))
                  for name, one in raw.get("load", {}).items()},
         "laws": {name: laws.resolve(name, fields.check(f"laws.{name}", table(""), one))

@@ -11,6 +11,7 @@ from . import Mistake, TOP, fields
 SOURCES = {"swift": "ours", "timely": "ours", "gcn": "ours", "fast": "ours", "dctcp": "kernel", "bbr": "kernel",
            "cubic": "built in", "reno": "built in"}
 ECN = ("dctcp", "gcn")
+TCP_INIT_CWND = 10  # the kernel's
 
 
 def swift_sysctls():
@@ -49,8 +50,7 @@ def tunables(law):
 
 
 COMMON = {"initcwnd": fields.whole(0, 0, 65535, "initial window of the hosts' routes, packets; 0 = the law's own"),
-          "quickack": fields.whole(0, 0, 1, "1 = the hosts' routes delay no ACKs"),
-          "qdisc": fields.text("pfifo_fast", "queueing discipline of the hosts", ("pfifo_fast", "fq"))}
+          "quickack": fields.whole(0, 0, 1, "1 = the hosts' routes delay no ACKs")}
 
 
 # What timely.ko and fast.ko would refuse: key, not below, not above.
@@ -92,6 +92,12 @@ def resolve(name, given):
     if base == "swift":
         kept.setdefault("echo", 1)
     return {"law": base} | kept
+
+
+def initial_window(law):
+    """Packets of a new connection: a route's goes before Swift's own, and that before TCP's."""
+    return law["initcwnd"] or law.get("init_cwnd") or (tunables("swift")["init_cwnd"].default if law["law"] == "swift"
+                                                       else TCP_INIT_CWND)
 
 
 def sysctls(law):

@@ -26,7 +26,7 @@ CLOSED = FLOW | {
     "flows": whole(1, 1, FLOWS_MAX, "connections of each pair"),
     "start_ms": number(0, *TIMES_MS, "when it starts"),
     "stop_ms": number(0, *TIMES_MS, "when it stops; 0 = never"),
-    "spread_us": number(0, 0, 10_000_000, "flows start at random within this time"),
+    "spread_us": number(10, 0, 10_000_000, "flows start at random within this time"),
 }
 OPEN = FLOW | {
     "load": number(0.5, 0.0001, 1.5, "payload, as a part of all hosts' line rate"),
@@ -244,7 +244,7 @@ def poisson_line(name, spec, topology, group, seed):
 
 def expand(loads, topology, cc, seed, until_ns):
     """(flows, lines for labload). Groups are numbered as the loads come."""
-    flows, lines, after = [], [], []
+    flows, after = [], []
     for group, (name, spec) in enumerate(loads.items()):
         own = expand_one(name, spec, topology, group, random.Random(f"{seed}/{name}"), until_ns)
         if not own:
@@ -254,9 +254,10 @@ def expand(loads, topology, cc, seed, until_ns):
                 bad = next(h for h in (flow.src, flow.dst) if not 0 <= h < topology.hosts)
                 raise Mistake(f"load.{name}: host {bad}: expected 0 to {topology.hosts - 1}")
         flows += own
-        lines += [flow_line(flow, spec, spec["law"] or cc) for flow in own]
         if spec["kind"] == "poisson":
             after.append(poisson_line(name, spec, topology, group, seed))
     if len(flows) > FLOWS_MAX:
         raise Mistake(f"load: {len(flows)} flows; expected at most {FLOWS_MAX}")
-    return flows, lines + after
+    random.Random(f"{seed}/order").shuffle(flows)  # in which they connect
+    specs = list(loads.values())
+    return flows, [flow_line(flow, specs[flow.group], specs[flow.group]["law"] or cc) for flow in flows] + after

@@ -161,7 +161,7 @@ def render(results):
     template = jinja2.Environment(autoescape=True, trim_blocks=True).from_string(TEMPLATE.read_text(encoding="utf-8"))
     return template.render(results=results, plots=plots, columns=text.columns_of, cell=text.cell, label=text.label,
                            figure=text.figure, limit=text.limit, parameters_line=text.parameters_line,
-                           tunables_line=text.tunables_line, complaints=text.complaints)
+                           about=text.about, complaints=text.complaints)
 
 
 def markdown(results):
@@ -172,7 +172,7 @@ def markdown(results):
         name = result["experiment"]
         lines = [f"# {name}: {result['title']}", "", f"{result['question']} {result['source']}.", "", result["notes"], "",
                  f"{text.parameters_line(result)}; kernel {result['kernel']}; source {result['git']}", ""]
-        lines += [line for told in [text.tunables_line(result)] if told for line in (f"{told}.", "")]
+        lines += [f"{told[0].upper()}{told[1:]}." for told in text.about(result)] + [""]
         lines += [f"    {line}".rstrip() for line in text.table(result).splitlines()] + [""]
         if result["expectations"]:
             lines += [f"    {line}".rstrip() for line in text.expectations(result).splitlines()] + [""]

@@ -90,6 +90,13 @@ def tunables(experiment):
             "subject": experiment.raw.get("subject", [])}
 
 
+def hosts(cases, ccs):
+    """What all laws have alike, and the window that each begins with."""
+    laws_ = {cc: cases[0].spec["laws"].get(cc) or laws.resolve(cc, {}) for cc in ccs}
+    return {"qdisc": sorted({case.spec["hosts"]["qdisc"] for case in cases}),
+            "initial_window_pkts": {cc: laws.initial_window(law) for cc, law in laws_.items()}}
+
+
 def assemble(experiment, cases, ccs, seeds, runs, kernel, describe):
     """The whole result. `cases` resolved, `runs` in order."""
     summary = summarise(runs)
@@ -101,6 +108,7 @@ def assemble(experiment, cases, ccs, seeds, runs, kernel, describe):
         "git": describe,
         "parameters": {"ccs": ccs, "seeds": seeds, "scale": experiment.scale, "set": experiment.settings,
                        "tunables": tunables(experiment),
+                       "hosts": hosts(cases, ccs),
                        "laws": {cc: cases[0].spec["laws"].get(cc) or laws.resolve(cc, {}) for cc in ccs},
                        "cases": {case.name: {"values": case.values, **case.spec} for case in cases}},
         "axes": experiment.raw.get("vary", []),

@@ -78,6 +78,23 @@ def tunables_line(result):
         f"{', its subject ' if i == 0 else ', '}{key}" for i, key in enumerate(told["subject"]))
 
 
+def hosts_line(result):
+    """The hosts, alike for all laws; nothing of a result that does not tell."""
+    told = result["parameters"].get("hosts")
+    if not told:
+        return ""
+    windows = {}
+    for cc, pkts in told["initial_window_pkts"].items():
+        windows.setdefault(pkts, []).append(cc)
+    return f"hosts: {' and '.join(told['qdisc'])}; initial window " + ", ".join(
+        f"{pkts} packets ({' '.join(ccs)})" for pkts, ccs in windows.items())
+
+
+def about(result):
+    """Lines: whose tunables, which hosts."""
+    return list(filter(None, (tunables_line(result), hosts_line(result))))
+
+
 def has_swift(result):
     return any(law["law"] == "swift" for law in result["parameters"]["laws"].values())
 
@@ -90,7 +107,7 @@ def complaints(result):
 
 def experiment(result):
     parts = [f"{result['experiment']}: {result['title']} ({result['source']})",
-             f"{parameters_line(result)}; {result['kernel']}", *filter(None, [tunables_line(result)]), "", table(result)]
+             f"{parameters_line(result)}; {result['kernel']}", *about(result), "", table(result)]
     if result["expectations"]:
         parts += ["", expectations(result)]
     return "\n".join(parts) + "\n"

@@ -18,7 +18,7 @@ HOST = {
     "ring_pkts": whole(None, 1, 1 << 20, "NIC's RX ring"),
     "rx_pkt_ns": whole(None, 0, 1_000_000, "host's service time a packet"),
     "rx_kb_ns": whole(None, 0, 1_000_000, "host's service time per 1024 bytes"),
-    "rx_wake_ns": whole(None, 0, 1_000_000, "to wake for the first packet of some, at most"),
+    "rx_wake_ns": whole(1000, 0, 1_000_000, "to wake for the first packet of some, at most"),
     "rx_stage": text(None, "where packets wait for the host", ("ring", "stack")),
     "stamps": whole(None, 0, 1, "hardware stamps"),
     "netdev_stamps": whole(None, 0, 1, "which the driver makes when it is asked"),

@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import pathlib
+import random
 import re
 import shutil
 import signal
@@ -22,6 +23,7 @@ from . import OUT, TOP, Failure, Mistake, clocks, experiment, laws, load, topolo
 
 GUEST = TOP / "tests/lab/guest.py"
 START_NS = 10**18  # of the guest's CLOCK_REALTIME
+FIRST_PORTS = (10_000, 40_000)  # of each host's connections; all of 20000 flows have room above
 CLOCKS_NS = 2 * 10**9  # within which all lines of clocks are known
 FILES = ("wait", "fabric", "fabric_start", "fabric_reset", "reset_late", "counters", "flows", "groups", "messages", "samples",
          "truth")
@@ -31,14 +33,14 @@ KERNEL_SYSCTLS = {
     "net.ipv4.tcp_mem": "100000000 200000000 400000000",
     "net.core.netdev_max_backlog": 10_000_000,
     "net.core.netdev_budget": 100_000,
-    "net.core.rmem_max": 1 << 30,
-    "net.core.wmem_max": 1 << 30,
 }
 HOST_SYSCTLS = {
     "net.core.somaxconn": 65535,
     "net.ipv4.tcp_max_syn_backlog": 65535,
-    "net.ipv4.tcp_rmem": "4096 33554432 268435456",
-    "net.ipv4.tcp_wmem": "4096 4194304 268435456",
+    # As Documentation/hosts-100g.md has it: windows that grow as they are used, in units of 512 bytes.
+    "net.ipv4.tcp_rmem": "4096 131072 16777216",
+    "net.ipv4.tcp_wmem": "4096 16384 16777216",
+    # What waits for the load is as new.
     "net.ipv4.tcp_slow_start_after_idle": 0,
     "net.ipv4.tcp_no_metrics_save": 1,
 }
@@ -73,6 +75,7 @@ def prepare(case, cc, seed):
     others = [experiment.resolve_law(spec, one["law"]) for one in spec["load"].values() if one["law"]]
     job = network(spec, t, [law, *others], seed) | measurement(case, t)
     job["load"] = lines
+    job["first_port"] = random.Random(f"{seed}/ports").randrange(*FIRST_PORTS)
     return Run(case, cc, seed, t, flows, job, memory_mb(spec, t, flows))
 
 
@@ -82,7 +85,7 @@ def network(spec, t, all_laws, seed):
     names = sorted({"reno", "cubic", *(one["law"] for one in all_laws)})
     job = {
         "modules": list(dict.fromkeys(filter(None, (laws.module(one, "MODULES", "KERNEL") for one in all_laws)))),
-        "sysctls": KERNEL_SYSCTLS | {"net.core.default_qdisc": law["qdisc"],
+        "sysctls": KERNEL_SYSCTLS | {"net.core.default_qdisc": spec["hosts"]["qdisc"],
                                      "net.ipv4.tcp_allowed_congestion_control": " ".join(names)},
         "host_sysctls": HOST_SYSCTLS | laws.sysctls(law) | spec["sysctls"],
         "hosts": [{"id": i, "args": t.host_args(i, seed, clocks.nic_args(spec["hosts"], i, seed))}
