@@ -232,6 +232,31 @@ def buffers(module):
              [kind[one.number] for one in got[0] if one.tos != 3])
 
 
+def used(module):
+    """A switch's longest queues are those of one moment: not the sum of what its ports had at different ones."""
+    links = [f"h0 s0 {G}", f"h1 s0 {G}", f"h2 s0 {100 * G}", f"h3 s0 {100 * G}"]
+    with Net(module, ["txq_pkts=2048"] * 4, [""], links) as net:
+        def maxima():
+            stats = Stats()
+            return [stats.ports["s0", f"h{i}"]["qmax_bytes"] for i in (0, 1)] + [stats.switches[0]["used_max_bytes"]]
+
+        net.hosts[2].send(*(frame(2, 0, 1514) for _ in range(200)))
+        time.sleep(0.01)
+        net.hosts[3].send(*(frame(3, 1, 1514) for _ in range(100)))
+        time.sleep(0.01)
+        first, second, both = maxima()
+        ok("used_max_bytes: one port after the other is the longer of the two", both == first > second > 50 * 1514,
+           first, second, both)
+        control("reset")
+        same("  reset: nothing", maxima(), [0, 0, 0])
+        net.hosts[2].send(*(frame(2, 0, 1514) for _ in range(200)))
+        net.hosts[3].send(*(frame(3, 1, 1514) for _ in range(200)))
+        time.sleep(0.01)
+        first, second, both = maxima()
+        ok("  both at once are nearly their sum", max(first, second) < both <= first + second and
+           both > 0.95 * (first + second), first, second, both)
+
+
 def classes(module):
     links = [f"h0 s0 {10 * G}"] + [f"h{i} s0 {100 * G}" for i in (1, 2, 3)]
     with Net(module, ["txq_pkts=8192"] * 4, ["buffer_bytes=100000000"], links) as net:
@@ -844,7 +869,7 @@ def unload(module):
         ok("and the module loads and works again", " 0% packet loss" in net.hosts[0].run("ping", "-qc2", "-W5", fn.address(1)))
 
 
-CASES = (timing, tso, conservation, buffers, classes, routes, faults, carrier, service, wake, queues, phc, napi, quiet, lines, unload)
+CASES = (timing, tso, conservation, buffers, used, classes, routes, faults, carrier, service, wake, queues, phc, napi, quiet, lines, unload)
 
 
 def main(module, names):

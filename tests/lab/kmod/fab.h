@@ -172,6 +172,7 @@ struct fab_switch {
 	u32 id;
 	u32 buffer_bytes; /* a port's; with shared, of all */
 	u32 used_bytes;
+	u32 used_max_bytes;
 	u32 alpha_milli;
 	u32 ecn_bytes;
 	u64 latency_ps;

@@ -451,6 +451,7 @@ static int fab_control_reset(char *line)
 		if (switches[i]) {
 			switches[i]->ttl_expired = 0;
 			switches[i]->no_route = 0;
+			switches[i]->used_max_bytes = switches[i]->used_bytes;
 		}
 	}
 	fab.events = 0;
@@ -538,8 +539,8 @@ static void fab_show_host(struct seq_file *m, const struct fab_host *host)
 
 static void fab_show_switch(struct seq_file *m, const struct fab_switch *sw)
 {
-	seq_printf(m, "switch=%u used_bytes=%u ttl_expired=%llu no_route=%llu\n", sw->id,
-		   sw->used_bytes, sw->ttl_expired, sw->no_route);
+	seq_printf(m, "switch=%u used_bytes=%u used_max_bytes=%u ttl_expired=%llu no_route=%llu\n",
+		   sw->id, sw->used_bytes, sw->used_max_bytes, sw->ttl_expired, sw->no_route);
 }
 
 /* All of one instant. */

@@ -67,8 +67,10 @@ static void fab_queue(struct fab_port *port, struct sk_buff *skb, u8 class, u64 
 	port->class_bytes[class] += bytes;
 	port->backlog_bytes += bytes;
 	port->backlog_pkts++;
-	if (port->sw)
+	if (port->sw) {
 		port->sw->used_bytes += bytes;
+		port->sw->used_max_bytes = max(port->sw->used_max_bytes, port->sw->used_bytes);
+	}
 	port->stats.q_max_bytes = max(port->stats.q_max_bytes, port->backlog_bytes);
 }
 

@@ -30,7 +30,8 @@
 #include "records.h"
 #include "uapi/tcp_swift.h"
 
-#define LOAD_FLOWS_MAX 20000
+#define LOAD_FLOWS_MAX 65536
+#define LOAD_POOL_MAX 100
 #define LOAD_FIRST_PORT 10000
 #define LOAD_GROUPS_MAX 256
 #define LOAD_LAWS_MAX 8
@@ -70,6 +71,8 @@ void load_close(void);
 void load_own(struct load_end *end, u64 for_ns);
 
 void load_data_ready(struct sock *sk); /* tells our sockets from others */
+void load_end_work(struct kthread_work *work);
+void load_open_work(struct kthread_work *work);
 
 /* --- Flows ----------------------------------------------------------------------------- */
 
@@ -98,7 +101,10 @@ struct load_flow {
 	u64 ipv6;
 	int dscp; /* -1: as it is */
 	u32 law; /* of load.laws */
+	bool late; /* opens when it starts, or is wanted; not at `connect` */
 	u16 sport, dport;
+	struct kthread_work open; /* of one that is late */
+	struct load_flow *pair; /* idle: another connection of these two hosts, or NULL */
 
 	struct load_end end[LOAD_SIDES];
 	struct hrtimer timer; /* start, then stop */
@@ -125,6 +131,7 @@ struct load_source {
 	struct hrtimer timer;
 	struct rnd_state rnd;
 	u64 rate_mps; /* thousandths */
+	u64 pool; /* connections of a pair, at most */
 	u64 start_ns, stop_ns; /* from `go`; 0 = never stops */
 	u64 next_ns; /* from `go` */
 	u32 next_q24; /* and a fraction of a ns */
@@ -138,7 +145,8 @@ struct load_source {
 struct load_group {
 	u32 id;
 	u32 n_idle;
-	struct xarray idle; /* its idle flows: 0 .. n_idle - 1 */
+	struct xarray idle; /* pairs of hosts with idle flows: the first flow of 0 .. n_idle - 1 */
+	struct xarray pairs; /* the same by hosts */
 	struct hist rtt, fct;
 };
 
@@ -146,6 +154,7 @@ void load_flows_start(void);
 void load_flows_stop(void);
 void load_received(struct load_end *end, u32 bytes);
 void load_flow_init(struct load_flow *flow);
+int load_flow_add(struct load_flow *flow);
 void load_source_init(struct load_source *source, u64 seed);
 u32 load_count_points(const char *cdf);
 int load_parse_cdf(struct load_source *source, char *text);
@@ -214,6 +223,7 @@ struct load {
 	struct records messages;
 	struct records samples;
 	bool messages_lost;
+	int open_error; /* of a connection that was late */
 
 	enum load_window window;
 	u64 start_ns, end_ns, sample_ns, next_sample_ns; /* from `go` */

@@ -113,6 +113,8 @@ static void load_flow_start(struct load_flow *flow)
 	u32 i;
 
 	flow->running = true;
+	if (flow->late)
+		kthread_queue_work(load.worker, &flow->open);
 	if (flow->mode == LOAD_STREAM)
 		load_want(&flow->end[LOAD_CLIENT], U64_MAX);
 	for (i = 0; flow->mode == LOAD_RPC && i < flow->depth; i++)
@@ -182,6 +184,56 @@ static u32 load_draw_size(struct load_source *source)
 					 high - low), 1);
 }
 
+/* Another connection like @first, which opens now. Under load.lock. */
+static struct load_flow *load_grow(struct load_flow *first)
+{
+	struct load_flow *flow = kzalloc(sizeof(*flow), GFP_ATOMIC);
+
+	if (!flow)
+		return NULL;
+	flow->group = first->group;
+	flow->mode = LOAD_IDLE;
+	flow->src = first->src;
+	flow->dst = first->dst;
+	flow->sndbuf = first->sndbuf;
+	flow->ipv6 = first->ipv6;
+	flow->dscp = first->dscp;
+	flow->law = first->law;
+	flow->late = true;
+	if (load_flow_add(flow)) {
+		kfree(flow);
+		return NULL;
+	}
+	flow->pair = first->pair;
+	first->pair = flow;
+	kthread_queue_work(load.worker, &flow->open);
+	return flow;
+}
+
+static u64 load_unread(const struct load_flow *flow)
+{
+	return flow->end[LOAD_CLIENT].goal - flow->end[LOAD_SERVER].received;
+}
+
+/*
+ * One of a pair's connections that has nothing to do; else a new one, while the pool has
+ * room; else the one with the least before it. Under load.lock.
+ */
+static struct load_flow *load_take(struct load_flow *first, u64 pool)
+{
+	struct load_flow *flow, *least = first;
+	u64 n = 0;
+
+	for (flow = first; flow; flow = flow->pair) {
+		if (!flow->oldest)
+			return flow;
+		if (load_unread(flow) < load_unread(least))
+			least = flow;
+		n++;
+	}
+	return (n < pool ? load_grow(first) : NULL) ?: least;
+}
+
 static void load_source_arrival(struct load_source *source)
 {
 	u32 choice = load_below(&source->rnd, source->group->n_idle);
@@ -189,6 +241,7 @@ static void load_source_arrival(struct load_source *source)
 	u32 size = load_draw_size(source);
 
 	spin_lock_bh(&load.lock);
+	flow = load_take(flow, source->pool);
 	/* All before this one has arrived: it ends where the flow's bytes end. */
 	if (!flow->oldest)
 		flow->end[LOAD_SERVER].boundary = flow->end[LOAD_CLIENT].goal + size;
@@ -220,12 +273,30 @@ static void load_source_start(struct load_source *source)
 
 /* --- Making them -------------------------------------------------------------------------- */
 
+/* The next number is its. At run time under load.lock, as @flow's group is filled already. */
+int load_flow_add(struct load_flow *flow)
+{
+	u32 id = load.n_flows;
+
+	if (id == LOAD_FLOWS_MAX)
+		return -ENOSPC;
+	flow->id = id;
+	load_flow_init(flow);
+	load.flows[id] = flow;
+	/* Whole before it is counted: readers take no lock. */
+	smp_store_release(&load.n_flows, id + 1);
+	return 0;
+}
+
 void load_flow_init(struct load_flow *flow)
 {
 	struct load_end *client = &flow->end[LOAD_CLIENT], *server = &flow->end[LOAD_SERVER];
 
 	client->flow = flow;
 	server->flow = flow;
+	kthread_init_work(&client->work, load_end_work);
+	kthread_init_work(&server->work, load_end_work);
+	kthread_init_work(&flow->open, load_open_work);
 	client->boundary = flow->mode == LOAD_RPC ? flow->resp : U64_MAX;
 	server->boundary = flow->mode == LOAD_RPC ? flow->size : U64_MAX;
 	hrtimer_init(&flow->timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);

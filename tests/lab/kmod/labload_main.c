@@ -33,6 +33,7 @@ static void load_forget(void)
 		if (!load.groups[i])
 			continue;
 		xa_destroy(&load.groups[i]->idle);
+		xa_destroy(&load.groups[i]->pairs);
 		kvfree(load.groups[i]);
 		load.groups[i] = NULL;
 	}
@@ -40,6 +41,7 @@ static void load_forget(void)
 	records_clear(&load.messages);
 	records_clear(&load.samples);
 	load.messages_lost = false;
+	load.open_error = 0;
 	load.window = LOAD_WINDOW_NONE;
 	load.state = LOAD_NEW;
 }
@@ -55,6 +57,7 @@ static struct load_group *load_group(u32 id)
 		return NULL;
 	group->id = id;
 	xa_init(&group->idle);
+	xa_init(&group->pairs);
 	load.groups[id] = group;
 	return group;
 }
@@ -118,6 +121,15 @@ static int load_parse_mode(const char *text, int *mode)
 	return -EINVAL;
 }
 
+static int load_parse_open(const char *text, struct load_flow *flow)
+{
+	flow->late = text && !strcmp(text, "start");
+	if (!text || flow->late || !strcmp(text, "connect"))
+		return 0;
+	pr_err("open=%s: expected connect or start\n", text);
+	return -EINVAL;
+}
+
 static int load_parse_dscp(const char *text, int *dscp)
 {
 	*dscp = -1;
@@ -129,12 +141,13 @@ static int load_parse_dscp(const char *text, int *dscp)
 
 static int load_parse_flow(char *line, struct load_flow *flow, u64 *group, char **cc)
 {
-	char *mode = NULL, *dscp = NULL;
+	char *mode = NULL, *dscp = NULL, *open = NULL;
 	struct lab_arg args[] = {
 		LAB_NEEDED("group", 0, LOAD_GROUPS_MAX - 1, group),
 		LAB_NEEDED("src", 0, LABFAB_HOSTS_MAX - 1, &flow->src),
 		LAB_NEEDED("dst", 0, LABFAB_HOSTS_MAX - 1, &flow->dst),
 		LAB_TEXT("mode", &mode),
+		LAB_TEXT("open", &open),
 		LAB_NUMBER("size", 1, LOAD_MESSAGE_BYTES_MAX, &flow->size),
 		LAB_NUMBER("resp", 1, LOAD_MESSAGE_BYTES_MAX, &flow->resp),
 		LAB_NUMBER("depth", 1, 65536, &flow->depth),
@@ -147,13 +160,35 @@ static int load_parse_flow(char *line, struct load_flow *flow, u64 *group, char 
 	};
 	int err = lab_parse(line, args, ARRAY_SIZE(args)) ?:
 		  load_check_times(flow->start_ns, flow->stop_ns) ?:
-		  load_parse_mode(mode, &flow->mode) ?: load_parse_dscp(dscp, &flow->dscp);
+		  load_parse_mode(mode, &flow->mode) ?: load_parse_dscp(dscp, &flow->dscp) ?:
+		  load_parse_open(open, flow);
 
 	if (err)
 		return err;
 	if (flow->src == flow->dst)
 		return load_refuse(-EINVAL, "dst: is src");
+	if (flow->late && flow->mode == LOAD_IDLE)
+		return load_refuse(-EINVAL, "open=start: an idle flow has no start");
 	return load_check_host("src", flow->src) ?: load_check_host("dst", flow->dst);
+}
+
+/* Behind the others of its pair of hosts; or it is the first, and stands for all. */
+static int load_add_idle(struct load_group *group, struct load_flow *flow)
+{
+	unsigned long hosts = flow->src * LABFAB_HOSTS_MAX + flow->dst;
+	struct load_flow *first = xa_load(&group->pairs, hosts);
+	int err;
+
+	if (first) {
+		flow->pair = first->pair;
+		first->pair = flow;
+		return 0;
+	}
+	err = xa_err(xa_store(&group->pairs, hosts, flow, GFP_KERNEL)) ?:
+	      xa_err(xa_store(&group->idle, group->n_idle, flow, GFP_KERNEL));
+	if (!err)
+		group->n_idle++;
+	return err;
 }
 
 static int load_add_flow(struct load_flow *flow, u32 group_id, const char *cc)
@@ -174,17 +209,13 @@ static int load_add_flow(struct load_flow *flow, u32 group_id, const char *cc)
 	if (!group)
 		return -ENOMEM;
 	if (flow->mode == LOAD_IDLE) {
-		err = xa_err(xa_store(&group->idle, group->n_idle, flow, GFP_KERNEL));
+		err = load_add_idle(group, flow);
 		if (err)
 			return err;
-		group->n_idle++;
 	}
 	flow->group = group;
 	flow->law = law;
-	flow->id = load.n_flows;
-	load.flows[load.n_flows++] = flow;
-	load_flow_init(flow);
-	return 0;
+	return load_flow_add(flow);
 }
 
 static int load_do_flow(char *line)
@@ -238,6 +269,7 @@ static int load_do_poisson(char *line)
 		LAB_NEEDED("group", 0, LOAD_GROUPS_MAX - 1, &group),
 		LAB_NEEDED("rate_mps", 100, 1000000000000, &about.rate_mps),
 		LAB_TEXT("cdf", &cdf),
+		LAB_NUMBER("pool", 1, LOAD_POOL_MAX, &about.pool),
 		LAB_NUMBER("start_ns", 0, LOAD_TIME_NS_MAX, &about.start_ns),
 		LAB_NUMBER("stop_ns", 0, LOAD_TIME_NS_MAX, &about.stop_ns),
 		LAB_NUMBER("seed", 0, U64_MAX, &seed),
@@ -343,6 +375,8 @@ static int load_do_own(char *line)
 	}
 	if (flow >= load.n_flows || (load.state != LOAD_CONNECTED && load.state != LOAD_GOING))
 		return load_refuse(-ENOENT, "flow: no such connection");
+	if (!load.flows[flow]->end[side].sock)
+		return load_refuse(-ENOENT, "flow: not open yet");
 	load_own(&load.flows[flow]->end[side], for_ns);
 	return 0;
 }
@@ -492,6 +526,8 @@ static int load_wait_show(struct seq_file *m, void *v)
 		err = -ECANCELED;
 	else if (load.messages_lost)
 		err = load_refuse(-ENOSPC, "messages: too many, some were not sent");
+	else if (load.open_error)
+		err = load_refuse(load.open_error, "a connection could not be opened late");
 	else
 		err = load_totals_show(m);
 	mutex_unlock(&load.mutex);

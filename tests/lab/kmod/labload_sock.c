@@ -45,6 +45,7 @@ static struct bio_vec load_buffers[LOAD_SEND_BYTES / LOAD_BUFFER_BYTES + 1];
 /* The callbacks that a TCP socket comes with. */
 static void (*load_plain_data_ready)(struct sock *sk);
 static void (*load_plain_write_space)(struct sock *sk);
+static void (*load_plain_state_change)(struct sock *sk);
 
 static int load_address(struct sockaddr_storage *to, u32 host, u16 port, bool ipv6)
 {
@@ -115,6 +116,19 @@ static void load_write_space(struct sock *sk)
 	read_unlock_bh(&sk->sk_callback_lock);
 }
 
+/* Of a client that opened late: what it was to send meanwhile it sends now. */
+static void load_state_change(struct sock *sk)
+{
+	struct load_end *end;
+
+	read_lock_bh(&sk->sk_callback_lock);
+	end = sk->sk_user_data;
+	if (end && sk->sk_state == TCP_ESTABLISHED)
+		kthread_queue_work(load.worker, &end->work);
+	read_unlock_bh(&sk->sk_callback_lock);
+	load_plain_state_change(sk);
+}
+
 static int load_send_some(struct load_end *end, u32 bytes)
 {
 	struct msghdr msg = {
@@ -145,11 +159,14 @@ static void load_send(struct load_end *end)
 	}
 }
 
-static void load_end_work(struct kthread_work *work)
+void load_end_work(struct kthread_work *work)
 {
 	struct load_end *end = container_of(work, struct load_end, work);
-	struct sock *sk = end->sock->sk;
+	struct sock *sk;
 
+	if (!end->sock) /* it opens late */
+		return;
+	sk = end->sock->sk;
 	if (!skb_queue_empty_lockless(&sk->sk_receive_queue)) {
 		lock_sock(sk);
 		load_read(end, sk);
@@ -221,7 +238,6 @@ static void load_set_callbacks(struct sock *sk, void *user, void (*data_ready)(s
 
 static void load_attach(struct load_end *end, struct socket *sock)
 {
-	kthread_init_work(&end->work, load_end_work);
 	end->sock = sock;
 	load_set_callbacks(sock->sk, end, load_data_ready, load_write_space);
 }
@@ -233,6 +249,8 @@ static void load_attach(struct load_end *end, struct socket *sock)
 static void load_drop(struct socket *sock, struct kthread_work *work)
 {
 	load_set_callbacks(sock->sk, NULL, load_plain_data_ready, load_plain_write_space);
+	if (sock->sk->sk_state_change == load_state_change)
+		WRITE_ONCE(sock->sk->sk_state_change, load_plain_state_change);
 	if (work)
 		kthread_cancel_work_sync(work);
 	sock_no_linger(sock->sk);
@@ -393,6 +411,10 @@ static int load_connect_flow(struct load_flow *flow)
 	if (err)
 		return err;
 	load_attach(&flow->end[LOAD_CLIENT], sock);
+	if (flow->late) {
+		load_plain_state_change = sock->sk->sk_state_change;
+		WRITE_ONCE(sock->sk->sk_state_change, load_state_change);
+	}
 
 	err = load_set_law(sock, flow->law) ?: load_set_options(flow, sock) ?:
 	      load_bind(flow, sock);
@@ -404,6 +426,18 @@ static int load_connect_flow(struct load_flow *flow)
 	len = load_address(&addr, flow->dst, flow->dport, flow->ipv6);
 	err = kernel_connect(sock, (struct sockaddr *)&addr, len, O_NONBLOCK);
 	return err == -EINPROGRESS ? 0 : err;
+}
+
+/* While the load goes. */
+void load_open_work(struct kthread_work *work)
+{
+	struct load_flow *flow = container_of(work, struct load_flow, open);
+	int err = load_connect_flow(flow);
+
+	if (!err)
+		return;
+	pr_err("flow %u: opened late: %d\n", flow->id, err);
+	load.open_error = err;
 }
 
 /* Until @n are connected. */
@@ -419,15 +453,18 @@ static int load_wait_connected(u32 n, ktime_t deadline)
 static int load_connect_all(void)
 {
 	ktime_t deadline = ktime_add_ns(ktime_get(), LOAD_CONNECT_TIMEOUT_NS);
+	u32 i, n = 0;
 	int err = 0;
-	u32 i;
 
 	for (i = 0; i < load.n_flows && !err; i++) {
-		if (i >= LOAD_HANDSHAKES_MAX)
-			err = load_wait_connected(i - LOAD_HANDSHAKES_MAX + 1, deadline);
+		if (load.flows[i]->late)
+			continue;
+		if (n >= LOAD_HANDSHAKES_MAX)
+			err = load_wait_connected(n - LOAD_HANDSHAKES_MAX + 1, deadline);
 		err = err ?: load_connect_flow(load.flows[i]);
+		n++;
 	}
-	err = err ?: load_wait_connected(load.n_flows, deadline);
+	err = err ?: load_wait_connected(n, deadline);
 	if (err)
 		pr_err("connect: flow %u: %d, %u of %u connected\n", i - 1, err, load.connected,
 		       load.n_flows);
@@ -479,10 +516,13 @@ void load_close(void)
 	struct load_end *end;
 	u32 i;
 
+	for (i = 0; i < load.n_flows; i++)
+		kthread_cancel_work_sync(&load.flows[i]->open);
 	for (i = 0; load.hosts && i < LABFAB_HOSTS_MAX; i++)
 		load_close_host(&load.hosts[i]);
 	for (i = 0; i < load.n_flows * LOAD_SIDES; i++) {
 		end = &load.flows[i / LOAD_SIDES]->end[i % LOAD_SIDES];
+		kthread_cancel_work_sync(&end->work);
 		if (end->sock)
 			load_drop(end->sock, &end->work);
 		end->sock = NULL;

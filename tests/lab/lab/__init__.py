@@ -3,12 +3,14 @@
 
     fields.py      what a value may be: kinds, ranges, errors that name the field
     laws.py        the congestion controls and their tunables
+    params.py      sets of Swift's tunables, one for a testbed
     topology.py    hosts, switches, links, paths
     clocks.py      who stamps what is received; the NICs' clocks
     load.py        flows and messages
     experiment.py  files, cases, --set, --scale
     kernel.py      the lab's kernel and modules
     guest.py       one run: job file, UML process, its files
+    ideal.py       what any law could deliver of the messages that arrive
     measure.py     from those files to metrics
     checks.py      was the lab, not the law, the limit?
     results.py     medians, expectations, comparison

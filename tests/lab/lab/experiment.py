@@ -178,6 +178,9 @@ def resolve_spec(raw):
     for name in spec["measure"]["exclude"]:
         if name not in spec["load"]:
             raise Mistake(f"measure.exclude={name}: no such load")
+    for name, one in spec["load"].items():
+        if spec["time"]["sample_us"] and one.get("pool", 0) > one.get("flows", 1):
+            raise Mistake(f"load.{name}.pool={one['pool']}: expected flows={one['flows']}, where time.sample_us samples them")
     clocks.check(spec)
     return spec
 

@@ -9,7 +9,7 @@ from . import Mistake, TOP, fields
 from .fields import listing, number, text, whole
 
 WORKLOADS = TOP / "tests/lab/workloads"
-FLOWS_MAX = 20000
+FLOWS_MAX = 45000
 SIZE_MAX = 1 << 30
 TIMES_MS = (0, 1_000_000)
 
@@ -34,7 +34,8 @@ OPEN = FLOW | {
     "size": whole(0, 0, SIZE_MAX, "bytes a message"),
     "pattern": text("all", "receivers: all others, or other racks' hosts", ("all", "remote")),
     "peers": whole(0, 0, 1023, "receivers of each host, chosen at random, all as often; 0 = all of the pattern"),
-    "flows": whole(1, 1, 100, "connections of each pair"),
+    "flows": whole(1, 1, 100, "connections of each pair, made before"),
+    "pool": whole(1, 1, 100, "of each pair, at most: more are opened when all are busy"),
 }
 KINDS = {
     "incast": CLOSED | {
@@ -69,6 +70,8 @@ def resolve(name, given):
     kind = fields.check(f"load.{name}.kind", fields.text(None, "", tuple(KINDS)), given.get("kind", ""))
     rest = {k: v for k, v in given.items() if k != "kind"}
     spec = {"kind": kind} | fields.fill(f"load.{name}", KINDS[kind], rest)
+    if kind == "poisson" and "pool" in given and spec["pool"] < spec["flows"]:
+        raise Mistake(f"load.{name}.pool={spec['pool']}: expected at least flows={spec['flows']}")
     if kind == "poisson" and bool(spec["cdf"]) == bool(spec["size"]):
         raise Mistake(f"load.{name}: expected either cdf or size")
     if spec.get("cdf"):
@@ -239,7 +242,7 @@ def poisson_line(name, spec, topology, group, seed):
     rate_Bps = spec["load"] * topology.hosts * topology.spec["rate_bps"] / 8
     rate_mps = round(rate_Bps / mean_size(points) * 1000)
     cdf = ",".join(f"{size}:{round(p * 1_000_000)}" for size, p in points)
-    return f"poisson group={group} rate_mps={rate_mps} cdf={cdf} seed={seed * 1000 + group}"
+    return f"poisson group={group} rate_mps={rate_mps} cdf={cdf} pool={spec['pool']} seed={seed * 1000 + group}"
 
 
 def expand(loads, topology, cc, seed, until_ns):

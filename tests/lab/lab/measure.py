@@ -6,8 +6,9 @@ goodput_bps    what receivers' applications read, of all flows
 loss_ratio     frames dropped in the fabric or missed by a NIC, of the data frames sent
 jain           of the flows that are on all the time, by what their receivers read
 queue_bytes    of the port with the longest mean queue: mean, p99 (of time); max: of any port
-switch_bytes   max: of any switch, all its ports; as the sum of each port's own maximum an
-               upper bound, where the fabric does not tell the switch's own
+switch_bytes   max: of any switch, what all its ports held at one moment
+ideal          what the links would have delivered of the messages that arrived, whatever the law
+               (ideal.py), and goodput_bps as a part of it; where all loads are open
 slowdown       a message's completion time over the least possible, by size; of loads that do not
                wait for their own messages
 truth          of Swift's samples: how far each delay is off (error_ns; error_ratio: of what is true),
@@ -19,12 +20,10 @@ import functools
 import json
 import struct
 
-from . import load
+from . import ideal, load
+from .ideal import HEADERS_BYTES, wire_bytes
 
-WIRE_OVERHEAD_BYTES = 24  # preamble, frame check sequence, gap
-ETHERNET_BYTES = 14
-HEADERS_BYTES = 52  # IPv4, TCP, its timestamps
-FRAME_MIN_BYTES = 60
+NEVER = 1 << 64
 OPEN_LOADS = ("poisson", "bursts")
 SERIES_POINTS, SERIES_FLOWS, CDF_POINTS = 200, 50, 120
 
@@ -145,10 +144,6 @@ def spread(values):
 
 # --- Slowdown -------------------------------------------------------------------------------
 
-def wire_bytes(payload):
-    return max(payload + HEADERS_BYTES + ETHERNET_BYTES, FRAME_MIN_BYTES) + WIRE_OVERHEAD_BYTES
-
-
 def ideal_ns(size, path, mtu):
     """The least time from a message's first bit sent to its last received, alone in the fabric:
     `path` = [(rate_bps, ns)] a link, each switch storing a frame before it forwards it.
@@ -234,7 +229,9 @@ def queues(ports):
 
 
 def switch_max(fabric, ports):
-    told = [s["used_max_bytes"] for s in fabric["switches"] if "used_max_bytes" in s]
+    """Of the switches that have these ports."""
+    switches = {p["port"] for p in ports}
+    told = [s["used_max_bytes"] for s in fabric["switches"] if "used_max_bytes" in s and f"s{s['switch']}" in switches]
     if told:
         return max(told)
     sums = {}
@@ -380,6 +377,35 @@ def group_metrics(rows, groups, seconds, run):
     return result
 
 
+def opened(rows, run):
+    """The flows that were asked for, and those that pools have opened besides."""
+    return run.flows + [load.Flow(row["group"], row["src"], row["dst"], "idle", 0, 0, 0) for row in rows[len(run.flows):]]
+
+
+def pooled(messages, flows, run):
+    """Connections that pools opened, and messages that met a busy one; None without any pool."""
+    open_groups = {i for i, one in enumerate(run.case.spec["load"].values()) if one["kind"] == "poisson"}
+    if not open_groups:
+        return {}
+    busy_until, met = {}, 0
+    for number, _, began, done, _ in struct.iter_unpack("=IIQQQ", messages):
+        if flows[number].group in open_groups:
+            met += began < busy_until.get(number, 0)
+            busy_until[number] = max(done or NEVER, busy_until.get(number, 0))
+    return {"opened": len(flows) - len(run.flows), "met_busy": met}
+
+
+def against_ideal(messages, flows, run, goodput_bps):
+    if any(one["kind"] not in OPEN_LOADS for one in run.case.spec["load"].values()):
+        return None
+    arrived = [(began, flows[number].src, flows[number].dst, size)
+               for number, size, began, _, _ in struct.iter_unpack("=IIQQQ", messages)]
+    best_bps = ideal.goodput_bps(arrived, run.topology, *window(run))
+    if not best_bps:
+        return None
+    return {"goodput_bps": best_bps, "goodput_host_bps": best_bps / run.topology.hosts, "ratio": goodput_bps / best_bps}
+
+
 def metrics(files, run):
     """One run's figures."""
     rows, groups = parse_lines(files["flows"]), parse_lines(files["groups"])
@@ -389,11 +415,14 @@ def metrics(files, run):
     seconds = (end - begin) / 1e9
     ports = switch_ports(fabric, run)
     steady = [r["rx_bytes"] for r, f in zip(rows, run.flows) if f.mode != "idle" and active(f, begin, end)]
-    slow, unfinished = slowdown(files["messages"], run.flows, run)
+    flows = opened(rows, run)
+    slow, unfinished = slowdown(files["messages"], flows, run)
+    goodput_bps = sum(r["rx_bytes"] for r in rows) * 8 / seconds
     result = {
         "n": len(rows),
-        "goodput_bps": sum(r["rx_bytes"] for r in rows) * 8 / seconds,
-        "goodput_host_bps": sum(r["rx_bytes"] for r in rows) * 8 / seconds / run.topology.hosts,
+        "goodput_bps": goodput_bps,
+        "goodput_host_bps": goodput_bps / run.topology.hosts,
+        "ideal": against_ideal(files["messages"], flows, run, goodput_bps),
         "rtt_ns": times(groups, "rtt"),
         "loss_ratio": loss_ratio(fabric, told["sent_pkts"]),
         "start_loss_ratio": loss_ratio(start, told["start_sent_pkts"]),
@@ -410,7 +439,8 @@ def metrics(files, run):
                      "messages": total(rows, "messages"), "drops": total(fabric["ports"], "drops"),
                      "start_drops": total(start["ports"], "drops"), "marks": total(fabric["ports"], "marks"),
                      "rx_missed": total(fabric["hosts"], "rx_missed"), "events": fabric["fabric"]["events"],
-                     "hops": fabric["fabric"]["hops"], "idle_flows": sum(not r["rx_bytes"] for r in rows)},
+                     "hops": fabric["fabric"]["hops"], "idle_flows": sum(not r["rx_bytes"] for r in rows),
+                     **pooled(files["messages"], flows, run)},
         "plot": {"rtt_tail": tail(groups, "rtt")},
     }
     if files.get("truth"):

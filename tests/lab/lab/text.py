@@ -4,7 +4,7 @@
 COLUMNS = [  # heading, metric, divisor, digits
     ("goodput Gb/s", "goodput_bps", 1e9, 2), ("RTT us avg", "rtt_ns.avg", 1e3, 1), ("p50", "rtt_ns.p50", 1e3, 1),
     ("p99", "rtt_ns.p99", 1e3, 1), ("p99.9", "rtt_ns.p999", 1e3, 1), ("loss %", "loss_ratio", 0.01, 4),
-    ("Jain", "jain", 1, 4), ("slowdown p50", "slowdown.all.p50", 1, 2), ("p99", "slowdown.all.p99", 1, 2),
+    ("Jain", "jain", 1, 4), ("of ideal", "ideal.ratio", 1, 3), ("slowdown p50", "slowdown.all.p50", 1, 2), ("p99", "slowdown.all.p99", 1, 2),
     ("queue KB mean", "queue_bytes.mean", 1e3, 1), ("max", "queue_bytes.max", 1e3, 0),
 ]
 UNITS = {"Gb/s": 1e9, "Mb/s": 1e6, "us": 1e3, "ms": 1e6, "KB": 1e3, "MB": 1e6, "%": 0.01}

@@ -23,7 +23,7 @@ from . import OUT, TOP, Failure, Mistake, clocks, experiment, laws, load, topolo
 
 GUEST = TOP / "tests/lab/guest.py"
 START_NS = 10**18  # of the guest's CLOCK_REALTIME
-FIRST_PORTS = (10_000, 40_000)  # of each host's connections; all of 20000 flows have room above
+FIRST_PORTS = (10_000, 20_000)  # of each host's connections; all of 45000 flows have room above
 CLOCKS_NS = 2 * 10**9  # within which all lines of clocks are known
 FILES = ("wait", "fabric", "fabric_start", "fabric_reset", "reset_late", "counters", "flows", "groups", "messages", "samples",
          "truth")
@@ -122,7 +122,8 @@ def memory_mb(spec, t, flows):
     """Of the guest: hosts, sockets, what waits in their buffers; measured, and doubled."""
     streams = sum(flow.mode == "stream" for flow in flows)
     host_mb = 1.5 + (clocks.PROCESS_MB if spec["hosts"]["stamps"] == "hardware" else 0)
-    return spec["measure"]["mem_mb"] or round(384 + host_mb * t.hosts + 0.1 * len(flows) + 0.5 * streams)
+    grown = sum(spec["load"][list(spec["load"])[flow.group]].get("pool", 1) > 1 for flow in flows)  # about one more each
+    return spec["measure"]["mem_mb"] or round(384 + host_mb * t.hosts + 0.1 * (len(flows) + grown) + 0.5 * streams)
 
 
 def place(job, kernel):
@@ -137,7 +138,7 @@ def place(job, kernel):
 def key(run, kernel):
     """Equal keys, equal results."""
     package = [path.read_bytes() for path in sorted(pathlib.Path(__file__).parent.glob("*.py"))
-               if path.stem in ("measure", "checks", "uml", "topology", "load", "clocks")]
+               if path.stem in ("measure", "ideal", "checks", "uml", "topology", "load", "clocks")]
     tools = clocks.built() if "clocks" in run.job else ""
     text = json.dumps([run.job, run.case.spec, run.seed, run.mem_mb, kernel.hash, tools], sort_keys=True)
     return hashlib.sha256(b"".join([text.encode(), GUEST.read_bytes(), *package])).hexdigest()[:24]
