@@ -59,6 +59,7 @@ AXIS = {
     "key": text(None, "what varies"), "values": listing(None, "its values"),
     "name": text("{}", "a case's name: a format of Python's for the value"),
     "cases": table("or: name = { key = value, ... }"),
+    "full": listing([], "names of those that are only run whole, at a scale of 1"),
 }
 EXPECT = {
     "what": text(None, "of which figure"), "of": text(None, "LAW[/CASE].METRIC"), "over": text("", "divided by"),
@@ -185,7 +186,7 @@ def resolve_spec(raw):
     return spec
 
 
-def axis_values(axis):
+def axis_values(axis, whole_=True):
     """[(name, {key: value})] of one axis."""
     axis = fields.fill("vary", AXIS, axis)
     if ("key" in axis) == bool(axis["cases"]):
@@ -197,7 +198,11 @@ def axis_values(axis):
     for name, _ in result:
         if "." in name:
             raise Mistake(f"vary: case {name}: expected a name with no dot; axis.name formats a value")
-    return result
+    names = [name for name, _ in result]
+    for name in axis["full"]:
+        if name not in names:
+            raise Mistake(f"vary.full={name}: expected some of {', '.join(names)}")
+    return [(name, setting) for name, setting in result if whole_ or name not in axis["full"]]
 
 
 def scaled(spec, floors, factor, keep):
@@ -223,7 +228,7 @@ def check_file(raw):
 def cases(experiment):
     """Each case, checked. Every error is raised here, before anything starts."""
     result = []
-    axes = [axis_values(axis) for axis in experiment.raw.get("vary", [])]
+    axes = [axis_values(axis, experiment.scale == 1) for axis in experiment.raw.get("vary", [])]
     for combination in itertools.product(*axes):
         raw = copy.deepcopy(experiment.raw)
         values = {key: value for _, setting in combination for key, value in setting.items()}

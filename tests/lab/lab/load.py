@@ -26,6 +26,7 @@ CLOSED = FLOW | {
     "flows": whole(1, 1, FLOWS_MAX, "connections of each pair"),
     "start_ms": number(0, *TIMES_MS, "when it starts"),
     "stop_ms": number(0, *TIMES_MS, "when it stops; 0 = never"),
+    "open": text("before", "when it connects: before the load, or at-start, into what is there", ("before", "at-start")),
     "spread_us": number(10, 0, 10_000_000, "flows start at random within this time"),
 }
 OPEN = FLOW | {
@@ -234,6 +235,7 @@ def flow_line(flow, spec, cc):
     words += [f"{key}={value}" for key, value in (
         ("start_ns", flow.start_ns), ("stop_ns", flow.stop_ns), ("sndbuf", spec["sndbuf"]),
         ("ipv6", spec["ipv6"])) if value]
+    words += ["open=start"] if spec.get("open") == "at-start" else []
     return " ".join(words + ([f"dscp={spec['dscp']}"] if spec["dscp"] >= 0 else []))
 
 
