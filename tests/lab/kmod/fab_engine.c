@@ -4,6 +4,8 @@
  * runs under fab.lock; frames for a host's stack are handed up after it, without the
  * lock, because the stack answers through ndo_start_xmit.
  */
+#include <linux/time-internal.h>
+
 #include "fab.h"
 
 struct fab_engine fab;
@@ -43,15 +45,13 @@ static void fab_hand_up(void)
 	}
 }
 
-static enum hrtimer_restart fab_run(struct hrtimer *timer)
+/* All that is due; what comes next, or NULL. */
+static struct timerqueue_node *fab_run_due(void)
 {
-	struct timerqueue_node *node;
-	enum hrtimer_restart again = HRTIMER_NORESTART;
 	u64 due_ps = ktime_get_ns() * FAB_PS_PER_NS;
+	struct timerqueue_node *node;
 	struct fab_event *event;
 
-	spin_lock(&fab.lock);
-	fab.running = true;
 	while ((node = timerqueue_getnext(&fab.queue)) && node->expires <= due_ps) {
 		event = container_of(node, struct fab_event, node);
 		fab.now_ps = node->expires;
@@ -60,6 +60,20 @@ static enum hrtimer_restart fab_run(struct hrtimer *timer)
 		event->fire(event, fab.now_ps);
 		fab_hand_up();
 	}
+	return node;
+}
+
+/* Goes on to its next event itself while nothing of the kernel's is earlier. */
+static enum hrtimer_restart fab_run(struct hrtimer *timer)
+{
+	struct timerqueue_node *node;
+	enum hrtimer_restart again = HRTIMER_NORESTART;
+
+	spin_lock(&fab.lock);
+	fab.running = true;
+	do {
+		node = fab_run_due();
+	} while (node && time_travel_go_to(fab_ktime(node)));
 	fab.running = false;
 	if (node) {
 		hrtimer_set_expires(timer, fab_ktime(node));
