@@ -3,6 +3,7 @@
 it the files that measure.py reads. Nothing outlives a run but what it returns."""
 
 import contextlib
+import ctypes
 import dataclasses
 import hashlib
 import json
@@ -24,6 +25,7 @@ from . import OUT, TOP, Failure, Mistake, clocks, experiment, laws, load, topolo
 GUEST = TOP / "tests/lab/guest.py"
 START_NS = 10**18  # of the guest's CLOCK_REALTIME
 FIRST_PORTS = (10_000, 20_000)  # of each host's connections; all of 45000 flows have room above
+ADDR_NO_RANDOMIZE = 0x0040000  # personality(2)
 CLOCKS_NS = 2 * 10**9  # within which all lines of clocks are known
 FILES = ("wait", "fabric", "fabric_start", "fabric_reset", "reset_late", "counters", "flows", "groups", "messages", "samples",
          "truth")
@@ -212,13 +214,20 @@ def cpu_of_its_own():
         yield cpu
 
 
+def fixed_addresses():
+    """For what this thread starts, where that is allowed. Else the guest's memory grows by a gap behind the
+    kernel that is another in each run, up to a GB."""
+    libc = ctypes.CDLL(None)
+    libc.personality(libc.personality(0xFFFFFFFF) | ADDR_NO_RANDOMIZE)
+
+
 def command_line(kernel, folder, seed, mem_mb):
     """(argv, environment) of a guest that is started in `folder`. The kernel stirs its command line into
     its random numbers, so no path of this machine may be in it: /proc is the machine's own until the guest
     mounts another, and /proc/self/cwd the folder."""
     return ([f"{kernel.build}/linux", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro", f"mem={mem_mb}M",
              "init=/usr/bin/python3", "time-travel=inf-cpu", f"time-travel-start={START_NS}", "con0=fd:0,fd:1",
-             "con=null", "quiet", "--", "-B", "/proc/self/cwd/guest.py", "/proc/self/cwd"],
+             "con=null", "quiet", "--", "-BIS", "/proc/self/cwd/guest.py", "/proc/self/cwd"],
             {"HOME": str(folder), "TMPDIR": shm(), "UML_RANDOM_SEED": str(seed), "PATH": "/usr/bin:/bin"})
 
 
@@ -236,6 +245,7 @@ def boot(guests, kernel, job, folder, seed, mem_mb, show=False, progress=None):
     if "clocks" in job:
         shutil.copy(clocks.SWIFTCTL, folder / "swiftctl")
     argv, environment = command_line(kernel, folder, seed, mem_mb)
+    fixed_addresses()
     with open(folder / "console", "wb") as console, cpu_of_its_own() as cpu:
         if cpu is not None and shutil.which("taskset"):
             argv = ["taskset", "--cpu-list", str(cpu), *argv]
