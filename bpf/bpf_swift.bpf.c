@@ -21,6 +21,8 @@
  *    stamp that only its driver can turn into a time is not used.
  * B6 A congestion control chosen between SYN and SYN-ACK starts from the window that the
  *    kernel sets then, until the first ACK of data.
+ * B7 A flow knows only its own smallest delay and its handshake's (D10), and does not drain
+ *    with the others (D11): a BPF program has no wall clock.
  */
 #include "swift_flow.h"
 #include "telemetry_hook.h"
@@ -483,6 +485,9 @@ void BPF_PROG(swift_cong_init, struct sock *sk)
 	ss->dither.residue_q16 = bpf_get_prandom_u32() >> 16;
 	ss->dither.extra = 0;
 	swift_init(&ss->law, &p->law, swift_init_cwnd_pkts(sk));
+	if (tp->srtt_us)
+		swift_on_handshake(&ss->law, &p->law, tp->tcp_clock_cache, tcp_srtt_ns(tp),
+				   tp->mss_cache);
 	ss->live = 1;
 	tp->snd_ssthresh = TCP_INFINITE_SSTHRESH;
 	swift_apply(sk, ss, p, true);

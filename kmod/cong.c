@@ -66,10 +66,27 @@ static void swift_set_pacing(struct sock *sk, u32 cwnd_q16, u32 bytes)
 		   min_t(u64, rate_Bps, READ_ONCE(sk->sk_max_pacing_rate)));
 }
 
+/* The window to send by: the law's, but for the drains that all flows take together. */
+static u32 swift_send_cwnd_q16(const struct sock *sk, const struct swift_sock *ss)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	u32 base_ns = swift_path_base_ns(&ss->law, swift_path_base_of(ss->path_key));
+	u64 wall_ns = ktime_to_ns(ktime_mono_to_real(ns_to_ktime(tp->tcp_clock_cache)));
+	u32 cwnd_q16 = swift_cwnd_q16(&ss->law);
+	const struct swift_params *p;
+
+	rcu_read_lock();
+	p = rcu_dereference(swift_net(sock_net(sk))->params);
+	if (swift_in_drain(p, base_ns, swift_srtt_ns(tp), wall_ns))
+		cwnd_q16 = swift_drain_q16(p, cwnd_q16);
+	rcu_read_unlock();
+	return cwnd_q16;
+}
+
 static void swift_apply(struct sock *sk, struct swift_sock *ss, bool new_round)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
-	u32 cwnd_q16 = swift_cwnd_q16(&ss->law);
+	u32 cwnd_q16 = swift_send_cwnd_q16(sk, ss);
 	u32 pkts = swift_snd_cwnd_pkts(&ss->dither, cwnd_q16, new_round);
 
 	tcp_snd_cwnd_set(tp, min(pkts, tp->snd_cwnd_clamp));
@@ -90,7 +107,7 @@ static void swift_respace(struct sock *sk, const struct swift_sock *ss, u32 rtt_
 	if (!rtt_ns || tcp_packets_in_flight(tp) || READ_ONCE(sk->sk_max_pacing_rate) != ~0UL)
 		return;
 	rtt_ns = min_t(u32, rtt_ns, READ_ONCE(swift_net(sock_net(sk))->max_rtt_ns));
-	gap_ns = swift_pacing_delay_ns(swift_cwnd_q16(&ss->law), rtt_ns);
+	gap_ns = swift_pacing_delay_ns(swift_send_cwnd_q16(sk, ss), rtt_ns);
 	if (!gap_ns) {
 		tp->tcp_wstamp_ns = min(tp->tcp_wstamp_ns, tp->tcp_clock_cache);
 		return;
@@ -162,6 +179,7 @@ static void swift_fill_sample(const struct sock *sk, struct swift_sock *ss,
 	in->now_ns = tp->tcp_clock_cache;
 	in->rtt_ns = swift_rtt_ns(tp, ss, rs);
 	in->acked_pkts = max(rs->acked_sacked, 0);
+	in->path_base_ns = swift_path_base_of(ss->path_key);
 	in->local_ns = ss->has_local ? ss->local_ns : 0;
 	in->remote_ns = ss->has_echo ? ss->remote_ns : 0;
 	in->has_echo = ss->has_echo;
@@ -259,6 +277,8 @@ static void swift_decide(struct sock *sk, struct swift_sock *ss, const struct sw
 	if (!in->rtt_ns)
 		return;
 
+	if (out.base_sample_ns)
+		swift_path_learn(ss->path_key, p, in->now_ns, out.base_sample_ns);
 	WRITE_ONCE(ss->fabric_ns, out.fabric_ns);
 	WRITE_ONCE(ss->target_ns, out.fabric_target_ns);
 	if (in->has_echo)
@@ -508,6 +528,7 @@ static void swift_cong_init(struct sock *sk)
 	struct swift_sock *ss = swift_sk(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct net *net = sock_net(sk);
+	const struct swift_params *p;
 	bool echo_on;
 
 	memset(ss, 0, sizeof(*ss));
@@ -523,13 +544,17 @@ static void swift_cong_init(struct sock *sk)
 	ss->guard_due = !tp->srtt_us ||
 			swift_srtt_ns(tp) > READ_ONCE(swift_net(net)->max_rtt_ns);
 	ss->echo_on = echo_on;
+	ss->path_key = swift_path_key(sk, echo_on);
 	ss->next_round_delivered = tp->delivered;
 	/* Flows that start together should not round up together. */
 	ss->dither.residue_q16 = get_random_u32() >> 16;
 
 	rcu_read_lock();
-	swift_init(&ss->law, rcu_dereference(swift_net(net)->params),
-		   swift_init_cwnd_pkts(sk));
+	p = rcu_dereference(swift_net(net)->params);
+	swift_init(&ss->law, p, swift_init_cwnd_pkts(sk));
+	if (tp->srtt_us)
+		swift_on_handshake(&ss->law, p, tp->tcp_clock_cache, swift_srtt_ns(tp),
+				   tp->mss_cache);
 	rcu_read_unlock();
 	tp->snd_ssthresh = TCP_INFINITE_SSTHRESH;
 	swift_set_dscp(sk, ss);

@@ -11,9 +11,12 @@ static int __init swift_module_init(void)
 	BUILD_BUG_ON(sizeof(struct swift_sock) > ICSK_CA_PRIV_SIZE);
 
 	/* A socket may choose us as soon as we are registered: that comes last. */
-	err = swift_netns_register();
+	err = swift_paths_create();
 	if (err)
 		return err;
+	err = swift_netns_register();
+	if (err)
+		goto out_paths;
 	err = swift_clock_register();
 	if (err)
 		goto out_netns;
@@ -31,6 +34,8 @@ out_clock:
 	swift_clock_unregister();
 out_netns:
 	swift_netns_unregister();
+out_paths:
+	swift_paths_destroy();
 	return err;
 }
 
@@ -41,6 +46,7 @@ static void __exit swift_module_exit(void)
 	swift_rx_stop();
 	swift_clock_unregister();
 	swift_netns_unregister();
+	swift_paths_destroy();
 }
 
 module_init(swift_module_init);

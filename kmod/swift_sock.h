@@ -5,6 +5,7 @@
  *
  *   rx.c     tcp_probe: stamps and options of a received packet -> struct swift_sock
  *   cong.c   cong_control: swift_sock + rate_sample -> core/swift.h -> window, rate
+ *   path.c   the smallest delay to each destination, which all flows of the host share
  *   clock.c  netlink: lines between NIC clocks and the host's; hardware stamp -> age
  *   echo.c   netfilter: swift_sock -> option on ACKs; handshake -> echo negotiated
  *   netns.c  sysctls -> struct swift_params; counters -> /proc/net/tcp_swift
@@ -111,6 +112,7 @@ struct swift_sock {
 	u32 fabric_ns;
 	u32 target_ns;
 
+	u32 path_key; /* the destination, in path.c's table */
 	u32 next_round_delivered; /* tp->delivered at which a round trip is over */
 	struct swift_dither dither;
 
@@ -161,6 +163,13 @@ void swift_cong_unregister(void);
 /* rx.c */
 int swift_rx_start(void);
 void swift_rx_stop(void);
+
+/* path.c */
+int swift_paths_create(void);
+void swift_paths_destroy(void);
+u32 swift_path_key(const struct sock *sk, bool echo_on);
+u32 swift_path_base_of(u32 key);
+void swift_path_learn(u32 key, const struct swift_params *p, u64 now_ns, u32 delay_ns);
 
 /* clock.c */
 int swift_clock_register(void);

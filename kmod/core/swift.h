@@ -20,7 +20,7 @@
  * Units: time in ns, windows in packets as q16 (fixed.h), parameters as prepared
  * by swift_params.h.
  *
- * D1 to D9 below are deviations from the letter of the paper: Documentation/paper.md has
+ * D1 to D11 below are deviations from the letter of the paper: Documentation/paper.md has
  * them all, with their reasons.
  */
 #ifndef SWIFT_CORE_SWIFT_H
@@ -44,11 +44,16 @@ struct swift_window {
 	u32 undo_cwnd_q16; /* before the latest loss episode */
 };
 
+/* The smallest delay of the last rtt_window (at least its newer half), in two buckets. */
+struct swift_base {
+	u64 since_ns; /* when delay_ns[0] began to fill */
+	u32 delay_ns[2]; /* current and previous half window; all ones = none */
+};
+
 struct swift_state {
 	struct swift_window fabric; /* fcwnd; the only window of Swift-v0 */
 	struct swift_window endpoint; /* ecwnd */
-	u64 base_since_ns; /* when base_delay_ns[0] began to fill */
-	u32 base_delay_ns[2]; /* smallest delays: current and previous half window */
+	struct swift_base base; /* of the fabric delay */
 	u32 endpoint_ns; /* EWMA */
 	u8 retx_cnt; /* timeouts since the last ACK */
 	u8 has_endpoint; /* endpoint_ns was fed */
@@ -66,6 +71,7 @@ struct swift_sample {
 	u8 echo_expected; /* an echo was negotiated */
 	u8 has_echo; /* and this ACK carries it */
 	u8 cwnd_limited; /* the window, not the application, held the flow (D2) */
+	u32 path_base_ns; /* smallest of the host's flows on this path; 0 = unknown (D10) */
 };
 
 enum swift_action {
@@ -80,6 +86,7 @@ struct swift_verdict {
 	u32 fabric_ns;
 	u32 endpoint_ns; /* of this ACK, before the filter */
 	u32 fabric_target_ns;
+	u32 base_sample_ns; /* what the base learnt from, for others on this path; 0 = nothing */
 	u8 fabric_action; /* enum swift_action */
 	u8 endpoint_action;
 	u8 clamped; /* the delays claimed exceeded the RTT */
@@ -95,6 +102,35 @@ static inline u32 swift_bound_cwnd(const struct swift_params *p, u64 cwnd_q16)
 	return swift_clamp_u32(swift_saturate_u32(cwnd_q16), p->min_cwnd_q16, p->max_cwnd_q16);
 }
 
+/* --- The smallest delay (D7) ---------------------------------------------------- */
+
+static inline void swift_base_init(struct swift_base *b)
+{
+	b->since_ns = 0;
+	b->delay_ns[0] = SWIFT_U32_MAX;
+	b->delay_ns[1] = SWIFT_U32_MAX;
+}
+
+static inline u32 swift_base_ns(const struct swift_base *b)
+{
+	return swift_min_u32(b->delay_ns[0], b->delay_ns[1]);
+}
+
+static inline void swift_base_feed(struct swift_base *b, const struct swift_params *p,
+				   u64 now_ns, u32 delay_ns)
+{
+	if (now_ns - b->since_ns >= p->rtt_window_ns / 2) {
+		/* After a long silence neither bucket speaks of today's path. */
+		b->delay_ns[1] = now_ns - b->since_ns >= p->rtt_window_ns ?
+			SWIFT_U32_MAX : b->delay_ns[0];
+		b->delay_ns[0] = SWIFT_U32_MAX;
+		b->since_ns = now_ns;
+	}
+	b->delay_ns[0] = swift_min_u32(b->delay_ns[0], delay_ns);
+}
+
+/* --- A flow ---------------------------------------------------------------------- */
+
 /* A new flow. @init_cwnd_pkts: its route's initcwnd, or 0 for the parameter. */
 static inline void swift_init(struct swift_state *s, const struct swift_params *p,
 			      u32 init_cwnd_pkts)
@@ -109,14 +145,27 @@ static inline void swift_init(struct swift_state *s, const struct swift_params *
 
 	s->fabric = w;
 	s->endpoint = w;
-	s->base_since_ns = 0;
-	s->base_delay_ns[0] = SWIFT_U32_MAX;
-	s->base_delay_ns[1] = SWIFT_U32_MAX;
+	swift_base_init(&s->base);
 	s->endpoint_ns = 0;
 	s->retx_cnt = 0;
 	s->has_endpoint = 0;
 	s->pad[0] = 0;
 	s->pad[1] = 0;
+}
+
+/*
+ * D10: the handshake crossed the path before the flow put anything into it. Its packets
+ * are small; a full one takes up to 8 ns a byte longer on each link of 1 Gb/s or more, and
+ * the base may be as much larger.
+ */
+#define SWIFT_HANDSHAKE_NS_PER_BYTE 16
+
+static inline void swift_on_handshake(struct swift_state *s, const struct swift_params *p,
+				      u64 now_ns, u32 rtt_ns, u32 mss_bytes)
+{
+	u64 base_ns = (u64)mss_bytes * SWIFT_HANDSHAKE_NS_PER_BYTE + rtt_ns;
+
+	swift_base_feed(&s->base, p, now_ns, swift_saturate_u32(base_ns));
 }
 
 /* --- Target delay (3.5) ------------------------------------------------------- */
@@ -136,15 +185,22 @@ static inline u32 swift_flow_scaling_ns(const struct swift_params *p, u32 fcwnd_
 	return swift_min_u32((u32)(add_ns - p->fs_beta_ns), p->fs_range_ns);
 }
 
-static inline u32 swift_base_delay_ns(const struct swift_state *s)
+/*
+ * D10: a flow's own smallest delay may have been taken in a queue that was there before
+ * it. Flows with different ideas of one path have different targets, and the longest takes
+ * all: no flow believes more than what any flow of the host saw on the same path.
+ */
+static inline u32 swift_path_base_ns(const struct swift_state *s, u32 path_base_ns)
 {
-	return swift_min_u32(s->base_delay_ns[0], s->base_delay_ns[1]);
+	u32 base_ns = swift_base_ns(&s->base);
+
+	return path_base_ns ? swift_min_u32(base_ns, path_base_ns) : base_ns;
 }
 
 static inline u32 swift_target_ns(const struct swift_state *s, const struct swift_params *p,
-				  u8 hops)
+				  u8 hops, u32 path_base_ns)
 {
-	u64 base_ns = swift_base_delay_ns(s);
+	u64 base_ns = swift_path_base_ns(s, path_base_ns);
 
 	switch (p->target_policy) {
 	case SWIFT_TARGET_BASE_RTT:
@@ -160,20 +216,6 @@ static inline u32 swift_target_ns(const struct swift_state *s, const struct swif
 		break;
 	}
 	return swift_saturate_u32(base_ns + swift_flow_scaling_ns(p, s->fabric.cwnd_q16));
-}
-
-/* Smallest delay of the last rtt_window (at least its newer half), in two buckets. */
-static inline void swift_base_delay_feed(struct swift_state *s, const struct swift_params *p,
-					 u64 now_ns, u32 delay_ns)
-{
-	if (now_ns - s->base_since_ns >= p->rtt_window_ns / 2) {
-		/* After a long silence neither bucket speaks of today's path. */
-		s->base_delay_ns[1] = now_ns - s->base_since_ns >= p->rtt_window_ns ?
-			SWIFT_U32_MAX : s->base_delay_ns[0];
-		s->base_delay_ns[0] = SWIFT_U32_MAX;
-		s->base_since_ns = now_ns;
-	}
-	s->base_delay_ns[0] = swift_min_u32(s->base_delay_ns[0], delay_ns);
 }
 
 /* --- Windows (3.2, Algorithm 1) ------------------------------------------------- */
@@ -307,6 +349,7 @@ static inline void swift_on_ack(struct swift_state *s, const struct swift_params
 	out->fabric_ns = 0;
 	out->endpoint_ns = 0;
 	out->fabric_target_ns = 0;
+	out->base_sample_ns = 0;
 	out->clamped = 0;
 	if (!in->rtt_ns)
 		return;
@@ -316,8 +359,9 @@ static inline void swift_on_ack(struct swift_state *s, const struct swift_params
 		swift_endpoint_feed(s, p, out->endpoint_ns);
 
 	if (!p->split) { /* Swift-v0: one window, one target, the whole RTT */
-		swift_base_delay_feed(s, p, in->now_ns, in->rtt_ns);
-		out->fabric_target_ns = swift_target_ns(s, p, in->hops);
+		out->base_sample_ns = in->rtt_ns;
+		swift_base_feed(&s->base, p, in->now_ns, in->rtt_ns);
+		out->fabric_target_ns = swift_target_ns(s, p, in->hops, in->path_base_ns);
 		out->fabric_action = swift_react(&s->fabric, p, in, in->rtt_ns,
 						 out->fabric_target_ns);
 		s->endpoint.cwnd_q16 = s->fabric.cwnd_q16;
@@ -325,9 +369,11 @@ static inline void swift_on_ack(struct swift_state *s, const struct swift_params
 		return;
 	}
 
-	if (!guessed && !out->clamped) /* a smallest value keeps a wrong one for long */
-		swift_base_delay_feed(s, p, in->now_ns, out->fabric_ns);
-	out->fabric_target_ns = swift_target_ns(s, p, in->hops);
+	if (!guessed && !out->clamped) { /* a smallest value keeps a wrong one for long */
+		out->base_sample_ns = out->fabric_ns;
+		swift_base_feed(&s->base, p, in->now_ns, out->fabric_ns);
+	}
+	out->fabric_target_ns = swift_target_ns(s, p, in->hops, in->path_base_ns);
 	out->fabric_action = swift_react(&s->fabric, p, in, out->fabric_ns,
 					 out->fabric_target_ns);
 	out->endpoint_action = swift_react(&s->endpoint, p, in, s->endpoint_ns,
@@ -442,6 +488,44 @@ static inline u64 swift_pacing_rate_Bps(u32 cwnd_q16, u32 rtt_ns, u32 packet_byt
 		return ~0ULL;
 	rate_Bps = SWIFT_DIV_U64((u64)packet_bytes * 1000000000ULL, delay_ns);
 	return rate_Bps ? rate_Bps : 1;
+}
+
+/*
+ * D11: flows that keep a queue between them never see the path without it: when the
+ * smallest delay expires, the smallest standing one takes its place, target and queue grow
+ * by it, and so on. So all flows send a quarter of their windows for two RTTs at the same
+ * moments, and whatever stood drains: at each multiple of a period on the wall clock, which
+ * needs no message, and of which hosts that keep time by NTP or PTP have the same idea. The
+ * period is a power of two, so that longer ones coincide with shorter ones, and at least
+ * 128 times the base, so that it costs less than 1 % of the throughput.
+ */
+#define SWIFT_DRAIN_PERIOD_SHIFT 24 /* the shortest period: 2^24 ns = 16.8 ms */
+#define SWIFT_DRAIN_BASES_SHIFT 7
+#define SWIFT_DRAIN_RTTS 2
+#define SWIFT_DRAIN_CWND_SHIFT 2
+
+static inline bool swift_in_drain(const struct swift_params *p, u32 base_ns, u32 rtt_ns,
+				  u64 wall_ns)
+{
+	u64 mask_ns;
+
+	if (p->target_policy == SWIFT_TARGET_STATIC || base_ns == SWIFT_U32_MAX)
+		return false; /* nothing to learn; nothing known */
+	/* The period less 1: all ones below the highest bit of the least period, less 1. */
+	mask_ns = base_ns ? ((u64)base_ns << SWIFT_DRAIN_BASES_SHIFT) - 1 : 0;
+	mask_ns |= (1ULL << SWIFT_DRAIN_PERIOD_SHIFT) - 1;
+	mask_ns |= mask_ns >> 1;
+	mask_ns |= mask_ns >> 2;
+	mask_ns |= mask_ns >> 4;
+	mask_ns |= mask_ns >> 8;
+	mask_ns |= mask_ns >> 16;
+	return (wall_ns & mask_ns) < (u64)rtt_ns * SWIFT_DRAIN_RTTS;
+}
+
+static inline u32 swift_drain_q16(const struct swift_params *p, u32 cwnd_q16)
+{
+	return swift_max_u32(cwnd_q16 >> SWIFT_DRAIN_CWND_SHIFT,
+			     swift_min_u32(cwnd_q16, p->min_cwnd_q16));
 }
 
 /* First-order sigma-delta of the window: its fraction is paid out over the rounds. */

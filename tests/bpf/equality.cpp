@@ -125,7 +125,9 @@ void next_event(Draw &draw, law_step &l, swift_tunables &tunables)
 	if (l.event == LAW_INIT && !draw.one_in(64))
 		l.event = LAW_ACK;
 	l.arg_a = l.event == LAW_IDLE || l.event == LAW_INIT ? draw.any32(0, 70000) : rtt_ns;
-	l.arg_b = l.event == LAW_SEND ? draw.any32(1, 65536) : draw.any32(1, 100);
+	l.arg_b = l.event == LAW_SEND || l.event == LAW_HANDSHAKE ? draw.any32(1, 65536) :
+		  l.event == LAW_DRAIN			       ? draw.any32(1, SWIFT_U32_MAX) :
+								 draw.any32(1, 100);
 	l.arg_c = draw.one_in(2);
 	if (l.event == LAW_INIT) {
 		l.swift.params = random_swift(draw, tunables);
@@ -141,6 +143,7 @@ void next_event(Draw &draw, law_step &l, swift_tunables &tunables)
 	l.swift.sample.echo_expected = draw.one_in(2);
 	l.swift.sample.has_echo = l.swift.sample.echo_expected && draw.one_in(2);
 	l.swift.sample.cwnd_limited = !draw.one_in(4);
+	l.swift.sample.path_base_ns = draw.one_in(2) ? 0 : draw.any32(1, 10000000);
 
 	l.timely.sample.now_ns = l.now_ns;
 	l.timely.sample.app_Bps = draw.one_in(2) ? ~0ULL : draw.any(0, 1ULL << 36);

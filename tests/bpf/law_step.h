@@ -20,6 +20,8 @@ enum law_event {
 	LAW_UNDO,
 	LAW_IDLE, /* arg_a: RTOs, arg_b: packets */
 	LAW_SEND, /* arg_a: RTT, arg_b: bytes, arg_c: a new round */
+	LAW_HANDSHAKE, /* arg_a: RTT, arg_b: bytes */
+	LAW_DRAIN, /* arg_a: RTT, arg_b: base; at now_ns */
 	LAW_EVENTS
 };
 
@@ -92,6 +94,13 @@ static inline void swift_step_do(struct law_step *l)
 	case LAW_SEND:
 		l->result = swift_snd_cwnd_pkts(&x->dither, swift_cwnd_q16(&x->state), l->arg_c) ^
 			    swift_pacing_rate_Bps(swift_cwnd_q16(&x->state), l->arg_a, l->arg_b);
+		break;
+	case LAW_HANDSHAKE:
+		swift_on_handshake(&x->state, &x->params, l->now_ns, l->arg_a, l->arg_b);
+		break;
+	case LAW_DRAIN:
+		l->result = swift_in_drain(&x->params, l->arg_b, l->arg_a, l->now_ns) ?
+			swift_drain_q16(&x->params, swift_cwnd_q16(&x->state)) : 0;
 		break;
 	}
 }

@@ -251,7 +251,7 @@ TEST(tunables, come_from_the_modules_table)
 		EXPECT_LE(t.fallback, t.max) << t.name;
 		EXPECT_FALSE(t.meaning.empty());
 	}
-	EXPECT_EQ(find_tunable("base_target_ns")->fallback, 50000);
+	EXPECT_EQ(find_tunable("base_target_ns")->fallback, 25000);
 	EXPECT_EQ(find_tunable("nonsense"), nullptr);
 	EXPECT_TRUE(find_tunable("target_policy")->check("static"));
 	EXPECT_FALSE(find_tunable("target_policy")->check("1"));

@@ -14,7 +14,8 @@ extern const char *prepare(struct swift_params *p, struct swift_tunables *t);
 extern void ack(struct swift_state *s, const struct swift_params *p,
 		const struct swift_sample *in, struct swift_verdict *out);
 extern u32 loss(struct swift_state *s, const struct swift_params *p, u64 now_ns, u32 rtt_ns);
-extern u64 sending(struct swift_dither *d, const struct swift_state *s, u32 rtt_ns);
+extern u64 sending(struct swift_dither *d, const struct swift_state *s,
+		   const struct swift_params *p, u32 rtt_ns, u64 wall_ns);
 extern u32 clock_age(struct swift_clock_map *m, const struct swift_clock_setting *s,
 		     const struct swift_clock_bounds *b, u64 stamp_ns, u64 now_ns);
 extern u32 option(u8 *bytes, u32 len, struct swift_opt *opt);
@@ -35,6 +36,7 @@ void ack(struct swift_state *s, const struct swift_params *p, const struct swift
 	 struct swift_verdict *out)
 {
 	swift_init(s, p, 0);
+	swift_on_handshake(s, p, in->now_ns, in->rtt_ns, 1448);
 	swift_on_ack(s, p, in, out);
 }
 
@@ -48,8 +50,11 @@ u32 loss(struct swift_state *s, const struct swift_params *p, u64 now_ns, u32 rt
 	return swift_cwnd_q16(s);
 }
 
-u64 sending(struct swift_dither *d, const struct swift_state *s, u32 rtt_ns)
+u64 sending(struct swift_dither *d, const struct swift_state *s, const struct swift_params *p,
+	    u32 rtt_ns, u64 wall_ns)
 {
+	if (swift_in_drain(p, swift_base_ns(&s->base), rtt_ns, wall_ns))
+		return swift_drain_q16(p, swift_cwnd_q16(s));
 	return swift_pacing_rate_Bps(swift_cwnd_q16(s), rtt_ns, 1500) +
 	       swift_snd_cwnd_pkts(d, swift_cwnd_q16(s), true);
 }

@@ -34,12 +34,14 @@ inline bool set_tunable(swift_tunables &t, std::string_view name, u32 value)
 	return false;
 }
 
-/* The defaults, but for the endpoint target of a tuned host and what is named. */
+/* The defaults, but for round numbers of base and room, a tuned host's endpoint target, and what is named. */
 inline swift_tunables tunables(std::initializer_list<std::pair<std::string_view, u32>> changes = {})
 {
 	swift_tunables t;
 
 	swift_tunables_default(&t);
+	t.base_target_ns = us(50);
+	t.rtt_epsilon_ns = us(50);
 	t.endpoint_target_ns = us(200);
 	for (auto [name, value] : changes)
 		if (!set_tunable(t, name, value))
@@ -62,6 +64,7 @@ struct Flow {
 		bool echo_expected = true;
 		bool has_echo = true;
 		bool cwnd_limited = true;
+		u32 path_base_ns = 0;
 	};
 
 	explicit Flow(const swift_tunables &t = tunables())
@@ -87,7 +90,7 @@ struct Flow {
 	Flow &ack(const Ack &a)
 	{
 		swift_sample in = {now_ns, a.rtt_ns, a.remote_ns, a.local_ns, a.acked_pkts, a.hops,
-				   a.echo_expected, a.has_echo, a.cwnd_limited};
+				   a.echo_expected, a.has_echo, a.cwnd_limited, a.path_base_ns};
 
 		swift_on_ack(&s, &p, &in, &v);
 		return *this;

@@ -75,8 +75,8 @@ inline State from_fixed(const swift_state &s)
 	auto delay = [](u32 ns) { return ns == SWIFT_U32_MAX ? kNone : ns; };
 
 	return {window(s.fabric), window(s.endpoint), double(s.endpoint_ns), s.has_endpoint != 0,
-		s.retx_cnt, s.base_since_ns,
-		{delay(s.base_delay_ns[0]), delay(s.base_delay_ns[1])}};
+		s.retx_cnt, s.base.since_ns,
+		{delay(s.base.delay_ns[0]), delay(s.base.delay_ns[1])}};
 }
 
 inline double cwnd(const State &s)
@@ -94,9 +94,12 @@ inline double flow_scaling(const Params &p, double fcwnd)
 	return std::max(0.0, std::min(alpha / std::sqrt(fcwnd) + beta, p.fs_range));
 }
 
-inline double target_delay(const State &s, const Params &p, unsigned hops, double fcwnd)
+/* @path_base: D10, what other flows saw; 0 = unknown. */
+inline double target_delay(const State &s, const Params &p, unsigned hops, double fcwnd,
+			   u32 path_base)
 {
-	double smallest = std::min(s.base_delay[0], s.base_delay[1]);
+	double smallest = std::min({s.base_delay[0], s.base_delay[1],
+				    path_base ? double(path_base) : kNone});
 	double base = 0;
 
 	switch (p.t.target_policy) {
@@ -184,12 +187,12 @@ constexpr double kEwmaTolerance = 1.0; /* ns: rounded down to one */
  * beta are differences of rounded numbers), plus what alpha in 1/256 leaves open,
  * plus one ns.
  */
-inline double target_tolerance(const State &s, const Params &p, unsigned hops)
+inline double target_tolerance(const State &s, const Params &p, unsigned hops, u32 path_base)
 {
 	double w = s.fabric.cwnd;
 
-	return target_delay(s, p, hops, std::max(w - kUnit, kUnit)) -
-	       target_delay(s, p, hops, w + kUnit) + 2e-5 * p.fs_range +
+	return target_delay(s, p, hops, std::max(w - kUnit, kUnit), path_base) -
+	       target_delay(s, p, hops, w + kUnit, path_base) + 2e-5 * p.fs_range +
 	       1 / std::sqrt(w) / 256 + 1;
 }
 
@@ -232,8 +235,8 @@ inline Reading on_ack(State &s, const Params &p, const swift_sample &in, const D
 		return tie ? fixed : delay < target;
 	};
 	auto fabric_react = [&](double delay) {
-		r.fabric_target = target_delay(s, p, in.hops, s.fabric.cwnd);
-		r.target_tolerance = target_tolerance(s, p, in.hops);
+		r.fabric_target = target_delay(s, p, in.hops, s.fabric.cwnd, in.path_base_ns);
+		r.target_tolerance = target_tolerance(s, p, in.hops, in.path_base_ns);
 		react(s.fabric, p, in, delay, r.fabric_target,
 		      below(delay, r.fabric_target, r.target_tolerance, taken.fabric_below_target,
 			    r.fabric_tie));

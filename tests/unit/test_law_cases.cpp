@@ -495,11 +495,11 @@ TEST(target, scales_with_the_fabric_window_alone)
 	Flow f(tunables({{"target_policy", kStatic}}));
 
 	f.windows(0.5, 100);
-	u32 small_ns = swift_target_ns(&f.s, &f.p, 0);
+	u32 small_ns = swift_target_ns(&f.s, &f.p, 0, 0);
 	f.windows(0.5, 1);
-	EXPECT_EQ(swift_target_ns(&f.s, &f.p, 0), small_ns);
+	EXPECT_EQ(swift_target_ns(&f.s, &f.p, 0, 0), small_ns);
 	f.windows(100, 100);
-	EXPECT_LT(swift_target_ns(&f.s, &f.p, 0), small_ns);
+	EXPECT_LT(swift_target_ns(&f.s, &f.p, 0, 0), small_ns);
 }
 
 TEST(target, static_adds_hops_up_to_16)
@@ -508,7 +508,7 @@ TEST(target, static_adds_hops_up_to_16)
 			 {"hop_target_ns", 1500}}));
 
 	for (u32 hops = 0; hops < 256; hops++)
-		EXPECT_EQ(swift_target_ns(&f.s, &f.p, u8(hops)),
+		EXPECT_EQ(swift_target_ns(&f.s, &f.p, u8(hops), 0),
 			  us(50) + 1500 * std::min(hops, 16U));
 }
 
@@ -518,7 +518,7 @@ TEST(target, D7_learnt_targets_ignore_hops)
 		Flow f(tunables({{"target_policy", policy}, {"fs_range_ns", 0}}));
 
 		f.ack({.rtt_ns = us(300)});
-		EXPECT_EQ(swift_target_ns(&f.s, &f.p, 7), swift_target_ns(&f.s, &f.p, 0));
+		EXPECT_EQ(swift_target_ns(&f.s, &f.p, 7, 0), swift_target_ns(&f.s, &f.p, 0, 0));
 	}
 }
 
@@ -553,7 +553,7 @@ TEST(target, saturates_before_any_delay_was_seen)
 {
 	Flow f;
 
-	EXPECT_EQ(swift_target_ns(&f.s, &f.p, 0), SWIFT_U32_MAX);
+	EXPECT_EQ(swift_target_ns(&f.s, &f.p, 0, 0), SWIFT_U32_MAX);
 }
 
 TEST(base_delay, is_forgotten_after_its_window)
@@ -600,6 +600,141 @@ TEST(base_delay, is_not_learnt_from_an_impossible_claim)
 	f.ack({.rtt_ns = us(400)});
 	f.wait(us(400)).ack({.rtt_ns = us(400), .remote_ns = us(401)});
 	EXPECT_EQ(f.v.fabric_target_ns, us(450));
+}
+
+/* --- D10: what the host's flows know together, and the handshake ---------------------------------------- */
+
+Flow learner(u32 policy = SWIFT_TARGET_BASE_RTT)
+{
+	return Flow(tunables({{"target_policy", policy}, {"fs_range_ns", 0}}));
+}
+
+TEST(D10_path, a_flow_believes_no_more_than_another_saw)
+{
+	Flow f = learner();
+
+	f.ack({.rtt_ns = us(300), .path_base_ns = us(100)}); /* its own first delay is a queue's */
+	EXPECT_EQ(f.v.fabric_target_ns, us(100));
+	EXPECT_EQ(f.v.fabric_action, SWIFT_DECREASE);
+}
+
+TEST(D10_path, what_others_saw_does_not_lengthen_a_target)
+{
+	Flow f = learner();
+
+	f.ack({.rtt_ns = us(100), .path_base_ns = us(300)});
+	EXPECT_EQ(f.v.fabric_target_ns, us(100));
+}
+
+TEST(D10_path, what_others_saw_is_not_kept)
+{
+	Flow f = learner();
+
+	f.ack({.rtt_ns = us(300), .path_base_ns = us(100)});
+	f.ack({.rtt_ns = us(300)}); /* nobody knows any more */
+	EXPECT_EQ(f.v.fabric_target_ns, us(300));
+}
+
+TEST(D10_path, a_static_target_learns_nothing)
+{
+	Flow f = learner(kStatic);
+
+	f.ack({.rtt_ns = us(300), .path_base_ns = us(1)});
+	EXPECT_EQ(f.v.fabric_target_ns, us(50));
+}
+
+TEST(D10_path, others_are_told_what_the_base_learnt_from)
+{
+	Flow f = learner();
+
+	f.ack({.rtt_ns = us(300), .remote_ns = us(100)});
+	EXPECT_EQ(f.v.base_sample_ns, us(200));
+	f.ack({.rtt_ns = us(400), .has_echo = false}); /* guessed: D5 */
+	EXPECT_EQ(f.v.base_sample_ns, 0U);
+	f.ack({.rtt_ns = us(400), .remote_ns = us(401)}); /* impossible */
+	EXPECT_EQ(f.v.base_sample_ns, 0U);
+	f.ack({.rtt_ns = us(250), .path_base_ns = us(10)}); /* not what they told us */
+	EXPECT_EQ(f.v.base_sample_ns, us(250));
+	f.ack({.rtt_ns = 0});
+	EXPECT_EQ(f.v.base_sample_ns, 0U);
+}
+
+TEST(D10_path, v0_tells_the_rtt)
+{
+	Flow f(tunables({{"split", 0}}));
+
+	f.ack({.rtt_ns = us(300), .remote_ns = us(100)});
+	EXPECT_EQ(f.v.base_sample_ns, us(300));
+}
+
+TEST(D10_handshake, bounds_the_base_by_its_rtt_and_16_ns_a_byte)
+{
+	Flow f = learner();
+
+	swift_on_handshake(&f.s, &f.p, f.now_ns, us(20), 1448);
+	EXPECT_EQ(swift_target_ns(&f.s, &f.p, 0, 0), us(20) + 16 * 1448);
+	f.ack({.rtt_ns = us(300)});
+	EXPECT_EQ(f.v.fabric_target_ns, us(20) + 16 * 1448);
+	f.ack({.rtt_ns = us(25)});
+	EXPECT_EQ(f.v.fabric_target_ns, us(25));
+}
+
+TEST(D10_handshake, saturates)
+{
+	Flow f = learner();
+
+	swift_on_handshake(&f.s, &f.p, f.now_ns, SWIFT_U32_MAX, 1448);
+	EXPECT_EQ(swift_target_ns(&f.s, &f.p, 0, 0), SWIFT_U32_MAX);
+}
+
+/* --- D11: draining together -------------------------------------------------------------------------------- */
+
+constexpr u64 kPeriod = 1 << 24;
+
+TEST(D11_drain, is_at_each_multiple_of_a_period_for_two_RTTs)
+{
+	Flow f = learner();
+	const u64 start = 7 * kPeriod;
+
+	EXPECT_FALSE(swift_in_drain(&f.p, us(20), us(40), start - 1));
+	EXPECT_TRUE(swift_in_drain(&f.p, us(20), us(40), start));
+	EXPECT_TRUE(swift_in_drain(&f.p, us(20), us(40), start + us(80) - 1));
+	EXPECT_FALSE(swift_in_drain(&f.p, us(20), us(40), start + us(80)));
+}
+
+TEST(D11_drain, comes_more_rarely_on_long_paths_and_then_with_all_others)
+{
+	Flow f = learner();
+	struct {
+		u32 base_ns;
+		u64 periods;
+	} cases[] = {{1, 1}, {131072, 1}, {131073, 2}, {us(300), 4}, {us(5000), 64}, {SWIFT_U32_MAX - 1, 32768}};
+
+	for (auto &c : cases) {
+		for (u64 k = 1; k < c.periods; k *= 2)
+			EXPECT_FALSE(swift_in_drain(&f.p, c.base_ns, us(1), (c.periods + k) * kPeriod)) << c.base_ns;
+		EXPECT_TRUE(swift_in_drain(&f.p, c.base_ns, us(1), 3 * c.periods * kPeriod)) << c.base_ns;
+	}
+}
+
+TEST(D11_drain, is_none_for_a_static_target_or_before_anything_is_known)
+{
+	Flow fixed = learner(kStatic), f = learner();
+
+	EXPECT_FALSE(swift_in_drain(&fixed.p, us(20), us(40), 0));
+	EXPECT_FALSE(swift_in_drain(&f.p, SWIFT_U32_MAX, us(40), 0));
+	EXPECT_TRUE(swift_in_drain(&f.p, us(20), us(40), 0));
+}
+
+TEST(D11_drain, leaves_a_quarter_of_the_window_and_at_least_the_smallest)
+{
+	Flow f = learner();
+
+	EXPECT_EQ(swift_drain_q16(&f.p, to_q16(40)), to_q16(10));
+	EXPECT_EQ(swift_drain_q16(&f.p, to_q16(1)), to_q16(.25));
+	EXPECT_EQ(swift_drain_q16(&f.p, f.p.min_cwnd_q16 * 2), f.p.min_cwnd_q16);
+	EXPECT_EQ(swift_drain_q16(&f.p, f.p.min_cwnd_q16), f.p.min_cwnd_q16);
+	EXPECT_EQ(swift_drain_q16(&f.p, f.p.min_cwnd_q16 / 2), f.p.min_cwnd_q16 / 2); /* another's minimum */
 }
 
 /* --- Loss: 3.6, lines 15 to 25; D8 --------------------------------------------------------------------- */

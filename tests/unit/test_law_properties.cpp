@@ -94,6 +94,7 @@ swift_sample draw_sample(Draw &d, const swift_params &p, u64 now_ns)
 	in.echo_expected = !d.one_in(4);
 	in.has_echo = !d.one_in(3);
 	in.cwnd_limited = !d.one_in(5);
+	in.path_base_ns = d.one_in(2) ? 0 : draw_rtt(d, p);
 	return in;
 }
 
@@ -117,8 +118,8 @@ swift_state draw_state(Draw &d, const swift_params &p, u64 now_ns)
 
 	s.fabric = draw_window(d, p, now_ns, draw_rtt(d, p));
 	s.endpoint = p.split ? draw_window(d, p, now_ns, draw_rtt(d, p)) : s.fabric;
-	s.base_since_ns = now_ns - draw_age(d, p.rtt_window_ns / (1 + d.below(2)));
-	for (u32 &delay_ns : s.base_delay_ns)
+	s.base.since_ns = now_ns - draw_age(d, p.rtt_window_ns / (1 + d.below(2)));
+	for (u32 &delay_ns : s.base.delay_ns)
 		delay_ns = d.one_in(4) ? SWIFT_U32_MAX : draw_rtt(d, p);
 	s.has_endpoint = !d.one_in(4);
 	s.endpoint_ns = s.has_endpoint ? draw_rtt(d, p) : 0;
@@ -175,16 +176,16 @@ std::string Step::story() const
 
 	std::snprintf(text, sizeof(text),
 		      "event %d now %llu rtt %u | remote %u local %u acked %u hops %u expected %u "
-		      "echo %u limited %u\n"
+		      "echo %u limited %u path %u\n"
 		      "before f %u (dec %llu) e %u (dec %llu) ewma %u has %u retx %u base %u %u\n"
 		      "after  f %u (dec %llu) e %u (dec %llu) ewma %u target %u actions %u %u\n",
 		      event, (unsigned long long)now_ns, rtt_ns, in.remote_ns, in.local_ns,
-		      in.acked_pkts, in.hops, in.echo_expected, in.has_echo, in.cwnd_limited,
+		      in.acked_pkts, in.hops, in.echo_expected, in.has_echo, in.cwnd_limited, in.path_base_ns,
 		      before.fabric.cwnd_q16, (unsigned long long)before.fabric.last_decrease_ns,
 		      before.endpoint.cwnd_q16,
 		      (unsigned long long)before.endpoint.last_decrease_ns, before.endpoint_ns,
-		      before.has_endpoint, before.retx_cnt, before.base_delay_ns[0],
-		      before.base_delay_ns[1], after.fabric.cwnd_q16,
+		      before.has_endpoint, before.retx_cnt, before.base.delay_ns[0],
+		      before.base.delay_ns[1], after.fabric.cwnd_q16,
 		      (unsigned long long)after.fabric.last_decrease_ns, after.endpoint.cwnd_q16,
 		      (unsigned long long)after.endpoint.last_decrease_ns, after.endpoint_ns,
 		      out.fabric_target_ns, out.fabric_action, out.endpoint_action);
@@ -344,12 +345,12 @@ void check_rest(Step &st)
 		1e-3 * st.expected.endpoint_delay + oracle::kEwmaTolerance);
 	st.near("has_endpoint", s.has_endpoint, st.expected.has_endpoint_delay, 0);
 	st.near("retx_cnt", s.retx_cnt, st.expected.retransmit_cnt, 0);
-	st.check(s.base_since_ns == st.expected.base_since, "base_since_ns");
+	st.check(s.base.since_ns == st.expected.base_since, "base_since_ns");
 	for (int i = 0; i < 2; i++)
-		st.check((s.base_delay_ns[i] == SWIFT_U32_MAX ? oracle::kNone :
-				s.base_delay_ns[i]) == st.expected.base_delay[i] ||
+		st.check((s.base.delay_ns[i] == SWIFT_U32_MAX ? oracle::kNone :
+				s.base.delay_ns[i]) == st.expected.base_delay[i] ||
 				 st.expected.base_delay[i] == oracle::kU32Max,
-			 "base_delay_ns", s.base_delay_ns[i], st.expected.base_delay[i]);
+			 "base_delay_ns", s.base.delay_ns[i], st.expected.base_delay[i]);
 	st.check(s.pad[0] == 0 && s.pad[1] == 0, "padding");
 
 	st.near("pacing delay", double(delay_ns), want_ns, 1e-3 * want_ns + 1);

@@ -75,5 +75,5 @@ ok 'select: fabric + remote + local is the RTT in every sample' adds_up
 # A namespace of its own.
 ip netns add other
 ok 'select: another namespace counts nothing' counts other flows_total -eq 0
-ok 'select: and keeps its defaults' test "$(in_ns other sysctl -n net.ipv4.tcp_swift.base_target_ns)" = 50000
+ok 'select: and keeps its defaults' test "$(in_ns other sysctl -n net.ipv4.tcp_swift.base_target_ns)" = 25000
 ok 'select: all flows are over' wait_until 10 counts h1 flows -eq 0
