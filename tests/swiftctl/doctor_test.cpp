@@ -154,7 +154,7 @@ TEST(doctor, each_fault_is_found_with_why_and_fix)
 		{[](auto &s) { s.devs["eth0"] = {false, "htb", true}; }, "eth0 qdisc", Severity::warn,
 		 "tc qdisc replace dev eth0 root fq"},
 		{[](auto &s) { s.files["/sys/class/net/eth0/speed"] = "25000\n"; }, "eth0 bursts",
-		 Severity::warn, "ip link set dev eth0 gso_max_size 36864"},
+		 Severity::warn, "ip link set dev eth0 gso_max_size 40960"},
 		{[](auto &s) { s.coalesce["eth0"] = {50, false}; }, "eth0 coalescing", Severity::warn,
 		 "ethtool -C eth0 rx-usecs 6"},
 		{[](auto &s) { s.coalesce["eth0"] = {0, true}; }, "eth0 coalescing", Severity::warn,

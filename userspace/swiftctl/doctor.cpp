@@ -411,12 +411,29 @@ private:
 					limit && *limit > 0 ? *limit * 4 : 4000));
 	}
 
+	[[nodiscard]] std::string policy() const
+	{
+		const std::string said = !options_.target_ns.empty() ? "static" : swift_sysctl("target_policy");
+
+		return said.empty() ? "base_rtt_plus" : said; // the default
+	}
+
+	// What flows aim at on the path whose idle RTT is known: learnt, or as it is set.
+	[[nodiscard]] std::uint64_t aim_ns() const
+	{
+		if (!idle_ns_ || policy() == "static")
+			return target_ns_;
+		if (policy() == "base_rtt")
+			return *idle_ns_;
+
+		const auto room_ns = static_cast<std::uint64_t>(swift_number("rtt_epsilon_ns"));
+
+		return std::max(target_ns_, *idle_ns_ + room_ns);
+	}
+
 	void target()
 	{
-		const std::string policy = !options_.target_ns.empty() ?
-						   "static" :
-						   swift_sysctl("target_policy");
-		const std::string shown = policy.empty() ? "base_rtt_plus" : policy; // the default
+		const std::string shown = policy();
 		const std::string seen = fmt::format("policy {}, base target {}", shown, whole_us(target_ns_));
 
 		if (!idle_ns_) {
@@ -520,7 +537,7 @@ private:
 
 		const std::uint64_t bytes = *gso;
 		const auto mbps = number(system_.read_file("/sys/class/net/" + dev + "/speed"));
-		const std::uint64_t room_ns = target_ns_ / 4;
+		const std::uint64_t room_ns = aim_ns() / 4;
 
 		if (!mbps || *mbps <= 0) {
 			add(Severity::ok, dev + " bursts",
@@ -541,7 +558,7 @@ private:
 
 		add(Severity::warn, dev + " bursts",
 		    fmt::format("gso_max_size {} is {} at {} Mb/s, with a target of {}", bytes, whole_us(burst_ns),
-				speed, whole_us(target_ns_)),
+				speed, whole_us(aim_ns())),
 		    "bursts queue in the switch, whatever the pacing rate, and other flows see the delay",
 		    fmt::format("ip link set dev {} gso_max_size {}   # or: sysctl -w "
 				"net.ipv4.tcp_tso_rtt_log=0",
@@ -557,14 +574,14 @@ private:
 			return;
 		}
 
-		const std::uint64_t most_us = std::max<std::uint64_t>(target_ns_ / 8000, 4);
+		const std::uint64_t most_us = std::max<std::uint64_t>(aim_ns() / 8000, 4);
 		const std::string seen =
 			fmt::format("rx-usecs {}{}", c->rx_usecs, c->adaptive_rx ? ", adaptive" : "");
 
 		if (c->adaptive_rx || c->rx_usecs > most_us)
 			add(Severity::warn, dev + " coalescing", seen,
 			    fmt::format("interrupts that wait look like delay, against a target of {}",
-					whole_us(target_ns_)),
+					whole_us(aim_ns())),
 			    fmt::format("ethtool -C {}{} rx-usecs {}", dev,
 					c->adaptive_rx ? " adaptive-rx off" : "",
 					std::min<std::uint64_t>(c->rx_usecs, most_us)));
