@@ -78,7 +78,7 @@ static u32 swift_send_cwnd_q16(const struct sock *sk, const struct swift_sock *s
 	rcu_read_lock();
 	p = rcu_dereference(swift_net(sock_net(sk))->params);
 	if (swift_in_drain(p, base_ns, swift_srtt_ns(tp), wall_ns))
-		cwnd_q16 = swift_drain_q16(p, cwnd_q16);
+		cwnd_q16 = swift_drain_q16(p, cwnd_q16, ss->echo_on);
 	rcu_read_unlock();
 	return cwnd_q16;
 }
@@ -89,6 +89,7 @@ static void swift_apply(struct sock *sk, struct swift_sock *ss, bool new_round)
 	u32 cwnd_q16 = swift_send_cwnd_q16(sk, ss);
 	u32 pkts = swift_snd_cwnd_pkts(&ss->dither, cwnd_q16, new_round);
 
+	ss->drained = cwnd_q16 < swift_cwnd_q16(&ss->law);
 	tcp_snd_cwnd_set(tp, min(pkts, tp->snd_cwnd_clamp));
 	swift_set_pacing(sk, cwnd_q16, tp->mss_cache);
 }
@@ -184,7 +185,8 @@ static void swift_fill_sample(const struct sock *sk, struct swift_sock *ss,
 	in->remote_ns = ss->has_echo ? ss->remote_ns : 0;
 	in->has_echo = ss->has_echo;
 	in->echo_expected = ss->echo_on && ss->echo_misses < SWIFT_ECHO_MISSES_MAX;
-	in->cwnd_limited = tp->is_cwnd_limited;
+	/* A quarter that holds a flow says nothing about its whole window. */
+	in->cwnd_limited = tp->is_cwnd_limited && !ss->drained;
 	/*
 	 * 3.5 wants the forward path's hops, which the peer echoes. Without an echo
 	 * take the reverse path's: in a fabric both have the same length.
@@ -277,7 +279,7 @@ static void swift_decide(struct sock *sk, struct swift_sock *ss, const struct sw
 	if (!in->rtt_ns)
 		return;
 
-	if (out.base_sample_ns)
+	if (out.base_sample_ns && ss->full_sized)
 		swift_path_learn(ss->path_key, p, in->now_ns, out.base_sample_ns);
 	WRITE_ONCE(ss->fabric_ns, out.fabric_ns);
 	WRITE_ONCE(ss->target_ns, out.fabric_target_ns);
@@ -428,6 +430,10 @@ static void swift_cwnd_event(struct sock *sk, enum tcp_ca_event event)
 
 	if (event != CA_EVENT_TX_START || !ss->live)
 		return;
+
+	/* No ACK will come to end a drain that the last one fell into. */
+	if (ss->drained && !tp->packets_out)
+		swift_apply(sk, ss, false);
 
 	/*
 	 * With one packet in flight at most, each passes here just before TCP charges it to

@@ -12,6 +12,7 @@
 #include <linux/jhash.h>
 #include <linux/mm.h>
 #include <linux/module.h>
+#include <net/ipv6.h>
 #include <net/netns/hash.h>
 
 #include "swift_sock.h"
@@ -37,7 +38,7 @@ u32 swift_path_key(const struct sock *sk, bool echo_on)
 	u32 key;
 
 #if IS_ENABLED(CONFIG_IPV6)
-	if (sk->sk_family == AF_INET6)
+	if (sk->sk_family == AF_INET6 && !ipv6_addr_v4mapped(&sk->sk_v6_daddr))
 		key = jhash2((const u32 *)sk->sk_v6_daddr.s6_addr32, 4, seed);
 	else
 #endif
@@ -60,16 +61,19 @@ u32 swift_path_base_of(u32 key)
 void swift_path_learn(u32 key, const struct swift_params *p, u64 now_ns, u32 delay_ns)
 {
 	struct swift_path *path = &swift_paths[key % SWIFT_PATHS];
-	bool ours = READ_ONCE(path->key) == key;
+	u32 owner = READ_ONCE(path->key);
+	/* Torn or old, it costs no more than a lock taken in vain, or an ACK later. */
+	u64 age_ns = data_race(swift_base_age_ns(&path->base, now_ns));
 
-	/* Torn or old, since_ns costs no more than a lock taken in vain, or an ACK later. */
-	if (ours && delay_ns >= READ_ONCE(path->base.delay_ns[0]) &&
-	    now_ns - data_race(path->base.since_ns) < p->rtt_window_ns / 2)
+	if (owner && owner != key && age_ns < p->rtt_window_ns)
+		return;
+	if (owner == key && delay_ns >= READ_ONCE(path->base.delay_ns[0]) &&
+	    age_ns < p->rtt_window_ns / 2)
 		return;
 	if (!spin_trylock_bh(&path->lock))
 		return;
 	if (path->key != key &&
-	    (!path->key || now_ns - path->base.since_ns >= p->rtt_window_ns)) {
+	    (!path->key || swift_base_age_ns(&path->base, now_ns) >= p->rtt_window_ns)) {
 		/*
 		 * Nobody's while it changes hands. A reader that saw the old key may find
 		 * the new base for one ACK, which it could as well have measured.

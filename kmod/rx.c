@@ -107,7 +107,8 @@ static u8 swift_rx_age(struct sock *sk, const struct sk_buff *skb, u64 now_ns, u
  * t6 - t1 of the newest segment that the packet acknowledges, if it was sent once. TCP's
  * own is in microseconds, cut off at both ends: a large part of what a fabric's queue adds.
  */
-static u32 swift_rx_rtt_ns(const struct sock *sk, const struct sk_buff *skb, u64 now_ns)
+static u32 swift_rx_rtt_ns(const struct sock *sk, const struct sk_buff *skb, u64 now_ns,
+			   bool *full_sized)
 {
 	const struct sk_buff *sent, *newest = NULL;
 	u32 ack = TCP_SKB_CB(skb)->ack_seq;
@@ -120,6 +121,7 @@ static u32 swift_rx_rtt_ns(const struct sock *sk, const struct sk_buff *skb, u64
 	if (!newest || TCP_SKB_CB(newest)->sacked & (TCPCB_EVER_RETRANS | TCPCB_SACKED_ACKED) ||
 	    newest->skb_mstamp_ns >= now_ns)
 		return 0;
+	*full_sized = newest->len >= tcp_sk(sk)->mss_cache;
 	return swift_saturate_u32(now_ns - newest->skb_mstamp_ns);
 }
 
@@ -188,6 +190,7 @@ static void swift_rx(struct sock *sk, const struct sk_buff *skb)
 {
 	const struct tcphdr *th = tcp_hdr(skb);
 	unsigned int header = th->doff * 4;
+	bool full_sized = false;
 	struct swift_sock *ss;
 	u32 age_ns;
 	u64 now_ns;
@@ -204,7 +207,8 @@ static void swift_rx(struct sock *sk, const struct sk_buff *skb)
 	ss->has_echo = 0;
 	ss->has_local = source != TCP_SWIFT_SOURCE_NONE;
 	ss->local_ns = age_ns;
-	ss->rtt_ns = swift_rx_rtt_ns(sk, skb, now_ns);
+	ss->rtt_ns = swift_rx_rtt_ns(sk, skb, now_ns, &full_sized);
+	ss->full_sized = full_sized;
 	WRITE_ONCE(ss->local_source, source);
 
 	if (skb->len > header)

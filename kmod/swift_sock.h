@@ -130,7 +130,9 @@ struct swift_sock {
 	   has_local : 1, /* local_ns is of the ACK in hand */
 	   has_echo : 1, /* remote_ns and echo_hops, too */
 	   knows_hops : 1, /* echo_hops was ever told */
-	   timed_out : 1; /* and no RTT was taken since */
+	   timed_out : 1, /* and no RTT was taken since */
+	   drained : 1, /* sends by less than the law's window (D11) */
+	   full_sized : 1; /* rtt_ns is of a segment of the MSS at least */
 	u8 t2_source; /* enum tcp_swift_source */
 	u8 local_source;
 	u8 remote_source;

@@ -116,13 +116,20 @@ static inline u32 swift_base_ns(const struct swift_base *b)
 	return swift_min_u32(b->delay_ns[0], b->delay_ns[1]);
 }
 
+/* A base that CPUs share may have been turned by one whose ACK came later than ours. */
+static inline u64 swift_base_age_ns(const struct swift_base *b, u64 now_ns)
+{
+	return (s64)(now_ns - b->since_ns) < 0 ? 0 : now_ns - b->since_ns;
+}
+
 static inline void swift_base_feed(struct swift_base *b, const struct swift_params *p,
 				   u64 now_ns, u32 delay_ns)
 {
-	if (now_ns - b->since_ns >= p->rtt_window_ns / 2) {
+	u64 age_ns = swift_base_age_ns(b, now_ns);
+
+	if (age_ns >= p->rtt_window_ns / 2) {
 		/* After a long silence neither bucket speaks of today's path. */
-		b->delay_ns[1] = now_ns - b->since_ns >= p->rtt_window_ns ?
-			SWIFT_U32_MAX : b->delay_ns[0];
+		b->delay_ns[1] = age_ns >= p->rtt_window_ns ? SWIFT_U32_MAX : b->delay_ns[0];
 		b->delay_ns[0] = SWIFT_U32_MAX;
 		b->since_ns = now_ns;
 	}
@@ -497,12 +504,14 @@ static inline u64 swift_pacing_rate_Bps(u32 cwnd_q16, u32 rtt_ns, u32 packet_byt
  * moments, and whatever stood drains: at each multiple of a period on the wall clock, which
  * needs no message, and of which hosts that keep time by NTP or PTP have the same idea. The
  * period is a power of two, so that longer ones coincide with shorter ones, and at least
- * 128 times the base, so that it costs less than 1 % of the throughput.
+ * 128 times the base. A drain is no longer than a 32nd of it, whatever a host adds to the
+ * RTT, and leaves windows below one packet alone, which a quarter would silence for longer.
  */
 #define SWIFT_DRAIN_PERIOD_SHIFT 24 /* the shortest period: 2^24 ns = 16.8 ms */
 #define SWIFT_DRAIN_BASES_SHIFT 7
 #define SWIFT_DRAIN_RTTS 2
 #define SWIFT_DRAIN_CWND_SHIFT 2
+#define SWIFT_DRAIN_PART_SHIFT 5
 
 static inline bool swift_in_drain(const struct swift_params *p, u32 base_ns, u32 rtt_ns,
 				  u64 wall_ns)
@@ -519,13 +528,22 @@ static inline bool swift_in_drain(const struct swift_params *p, u32 base_ns, u32
 	mask_ns |= mask_ns >> 4;
 	mask_ns |= mask_ns >> 8;
 	mask_ns |= mask_ns >> 16;
-	return (wall_ns & mask_ns) < (u64)rtt_ns * SWIFT_DRAIN_RTTS;
+	return (wall_ns & mask_ns) < (u64)rtt_ns * SWIFT_DRAIN_RTTS &&
+	       (wall_ns & mask_ns) <= mask_ns >> SWIFT_DRAIN_PART_SHIFT;
 }
 
-static inline u32 swift_drain_q16(const struct swift_params *p, u32 cwnd_q16)
+/*
+ * @acks_at_once: the peer is known not to delay ACKs. From another one a lone packet would
+ * be acknowledged 40 ms later: two stay in flight.
+ */
+static inline u32 swift_drain_q16(const struct swift_params *p, u32 cwnd_q16, bool acks_at_once)
 {
+	u32 least_q16 = acks_at_once ? p->min_cwnd_q16 : 2 * SWIFT_Q16_ONE;
+
+	if (cwnd_q16 < SWIFT_Q16_ONE)
+		return cwnd_q16;
 	return swift_max_u32(cwnd_q16 >> SWIFT_DRAIN_CWND_SHIFT,
-			     swift_min_u32(cwnd_q16, p->min_cwnd_q16));
+			     swift_min_u32(cwnd_q16, least_q16));
 }
 
 /* First-order sigma-delta of the window: its fraction is paid out over the rounds. */

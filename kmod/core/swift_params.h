@@ -23,13 +23,13 @@ enum swift_target_policy {
  *  target_policy  A kernel host's unloaded RTT is anything from 20 us to 1 ms. A
  *                 static target below it sends a flow to min_cwnd for good, so the
  *                 default learns the path and adds room; a tuned fabric sets static.
- *  base_target_ns  Interrupts and softirqs instead of a polling stack: 50 us, not 25.
+ *  rtt_epsilon_ns  Google's base target, as room above what is learnt.
  *  endpoint_target_ns  The same, and it is static: an idle host's own 100 us of
  *                 interrupts and scheduling must not send ecwnd to min_cwnd, which
  *                 nothing would ever bring back. 1 ms instead of 100 us; a tuned
  *                 host sets what it measures.
- *  fs_min_cwnd_milli  Below any fair window: scaling saturated at 0.1 packet
- *                 cannot tell large flows from small ones in a 5000-to-1 incast.
+ *  fs_min_cwnd_milli  Scaling saturated at 0.1 packet cannot tell large flows from
+ *                 small ones in a 5000-to-1 incast; at 0.001 it is too flat elsewhere.
  *  init_cwnd      Ten packets each from thousands of flows that start together
  *                 overrun any switch buffer, and a loss costs an RTO of 200 ms;
  *                 growing from 2 to 10 costs 8 RTTs, which here are microseconds.

@@ -100,7 +100,7 @@ static inline void swift_step_do(struct law_step *l)
 		break;
 	case LAW_DRAIN:
 		l->result = swift_in_drain(&x->params, l->arg_b, l->arg_a, l->now_ns) ?
-			swift_drain_q16(&x->params, swift_cwnd_q16(&x->state)) : 0;
+			swift_drain_q16(&x->params, swift_cwnd_q16(&x->state), l->arg_c) : 0;
 		break;
 	}
 }

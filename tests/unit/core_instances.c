@@ -54,7 +54,7 @@ u64 sending(struct swift_dither *d, const struct swift_state *s, const struct sw
 	    u32 rtt_ns, u64 wall_ns)
 {
 	if (swift_in_drain(p, swift_base_ns(&s->base), rtt_ns, wall_ns))
-		return swift_drain_q16(p, swift_cwnd_q16(s));
+		return swift_drain_q16(p, swift_cwnd_q16(s), true);
 	return swift_pacing_rate_Bps(swift_cwnd_q16(s), rtt_ns, 1500) +
 	       swift_snd_cwnd_pkts(d, swift_cwnd_q16(s), true);
 }

@@ -120,7 +120,7 @@ inline double target_delay(const State &s, const Params &p, unsigned hops, doubl
 inline void feed_base_delay(State &s, const Params &p, u64 now, double delay)
 {
 	u64 window = u64(p.t.rtt_window_ms) * 1000000;
-	u64 age = now - s.base_since;
+	u64 age = s64(now - s.base_since) < 0 ? 0 : now - s.base_since; /* shared by CPUs */
 
 	if (age >= window / 2) {
 		s.base_delay[1] = age >= window ? kNone : s.base_delay[0];

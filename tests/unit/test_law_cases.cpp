@@ -726,15 +726,49 @@ TEST(D11_drain, is_none_for_a_static_target_or_before_anything_is_known)
 	EXPECT_TRUE(swift_in_drain(&f.p, us(20), us(40), 0));
 }
 
-TEST(D11_drain, leaves_a_quarter_of_the_window_and_at_least_the_smallest)
+TEST(D11_drain, is_no_longer_than_a_32nd_of_its_period)
 {
 	Flow f = learner();
 
-	EXPECT_EQ(swift_drain_q16(&f.p, to_q16(40)), to_q16(10));
-	EXPECT_EQ(swift_drain_q16(&f.p, to_q16(1)), to_q16(.25));
-	EXPECT_EQ(swift_drain_q16(&f.p, f.p.min_cwnd_q16 * 2), f.p.min_cwnd_q16);
-	EXPECT_EQ(swift_drain_q16(&f.p, f.p.min_cwnd_q16), f.p.min_cwnd_q16);
-	EXPECT_EQ(swift_drain_q16(&f.p, f.p.min_cwnd_q16 / 2), f.p.min_cwnd_q16 / 2); /* another's minimum */
+	EXPECT_TRUE(swift_in_drain(&f.p, us(20), us(50000), kPeriod / 32 - 1));
+	EXPECT_FALSE(swift_in_drain(&f.p, us(20), us(50000), kPeriod / 32));
+	EXPECT_FALSE(swift_in_drain(&f.p, us(20), SWIFT_U32_MAX, kPeriod - 1));
+}
+
+TEST(D11_drain, leaves_a_quarter_of_the_window)
+{
+	Flow f = learner();
+
+	EXPECT_EQ(swift_drain_q16(&f.p, to_q16(40), true), to_q16(10));
+	EXPECT_EQ(swift_drain_q16(&f.p, to_q16(1), true), to_q16(.25));
+}
+
+TEST(D11_drain, leaves_windows_below_one_packet_alone)
+{
+	Flow f = learner();
+
+	EXPECT_EQ(swift_drain_q16(&f.p, to_q16(.9), true), to_q16(.9));
+	EXPECT_EQ(swift_drain_q16(&f.p, to_q16(.9), false), to_q16(.9));
+}
+
+TEST(D11_drain, leaves_two_packets_to_a_peer_that_may_delay_ACKs)
+{
+	Flow f = learner();
+
+	EXPECT_EQ(swift_drain_q16(&f.p, to_q16(40), false), to_q16(10));
+	EXPECT_EQ(swift_drain_q16(&f.p, to_q16(5), false), to_q16(2));
+	EXPECT_EQ(swift_drain_q16(&f.p, to_q16(1.5), false), to_q16(1.5));
+}
+
+TEST(base_delay, is_not_forgotten_by_an_ACK_that_came_before_the_last_turn)
+{
+	Flow f = learner();
+	swift_base b;
+
+	swift_base_init(&b);
+	swift_base_feed(&b, &f.p, seconds(1000), us(100));
+	swift_base_feed(&b, &f.p, seconds(1000) - us(3), us(300)); /* another CPU's, which is late */
+	EXPECT_EQ(swift_base_ns(&b), us(100));
 }
 
 /* --- Loss: 3.6, lines 15 to 25; D8 --------------------------------------------------------------------- */
