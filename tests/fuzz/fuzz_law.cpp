@@ -100,7 +100,7 @@ extern "C" int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 		u32 rtt_ns = in.take<u32>() >> (event >> 3); /* of every magnitude */
 		swift_sample sample = {};
 		swift_verdict v;
-		u32 pkts;
+		u32 pkts, drained_q16;
 
 		now_ns += in.take<u32>();
 		switch (event & 7) {
@@ -128,7 +128,8 @@ extern "C" int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 
 			sample = {now_ns, rtt_ns, in.take<u32>() >> (flags & 31),
 				  in.take<u32>() >> (flags & 31), in.take<u16>(), in.take<u8>(),
-				  u8(flags >> 5 & 1), u8(flags >> 6 & 1), u8(flags >> 7)};
+				  u8(flags >> 5 & 1), u8(flags >> 6 & 1), u8(flags >> 7),
+				  event & 16 ? in.take<u32>() >> (flags & 31) : 0};
 			swift_on_ack(&s, &p, &sample, &v);
 			check_ack(before, s, p, sample, v);
 		}
@@ -137,6 +138,8 @@ extern "C" int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 		pkts = swift_snd_cwnd_pkts(&dither, swift_cwnd_q16(&s), event & 8);
 		REQUIRE(pkts >= 1 && pkts <= (swift_cwnd_q16(&s) >> 16) + 1);
 		REQUIRE(swift_pacing_rate_Bps(swift_cwnd_q16(&s), rtt_ns, 1500) > 0);
+		drained_q16 = swift_drain_q16(&p, swift_cwnd_q16(&s), event & 16);
+		REQUIRE(drained_q16 >= p.min_cwnd_q16 && drained_q16 <= swift_cwnd_q16(&s));
 	}
 	return 0;
 }
