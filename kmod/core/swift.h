@@ -538,8 +538,10 @@ static inline bool swift_in_drain(const struct swift_params *p, u32 base_ns, u32
  */
 static inline u32 swift_drain_q16(const struct swift_params *p, u32 cwnd_q16, bool acks_at_once)
 {
-	u32 least_q16 = acks_at_once ? p->min_cwnd_q16 : 2 * SWIFT_Q16_ONE;
+	u32 least_q16 = p->min_cwnd_q16;
 
+	if (!acks_at_once)
+		least_q16 = swift_max_u32(least_q16, 2 * SWIFT_Q16_ONE);
 	if (cwnd_q16 < SWIFT_Q16_ONE)
 		return cwnd_q16;
 	return swift_max_u32(cwnd_q16 >> SWIFT_DRAIN_CWND_SHIFT,

@@ -751,6 +751,14 @@ TEST(D11_drain, leaves_windows_below_one_packet_alone)
 	EXPECT_EQ(swift_drain_q16(&f.p, to_q16(.9), false), to_q16(.9));
 }
 
+TEST(D11_drain, leaves_the_smallest_window)
+{
+	Flow f(tunables({{"min_cwnd_micro", 10000000}}));
+
+	EXPECT_EQ(swift_drain_q16(&f.p, to_q16(12), true), to_q16(10));
+	EXPECT_EQ(swift_drain_q16(&f.p, to_q16(12), false), to_q16(10));
+}
+
 TEST(D11_drain, leaves_two_packets_to_a_peer_that_may_delay_ACKs)
 {
 	Flow f = learner();
