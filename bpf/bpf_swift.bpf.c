@@ -22,7 +22,7 @@
  * B6 A congestion control chosen between SYN and SYN-ACK starts from the window that the
  *    kernel sets then, until the first ACK of data.
  * B7 A flow knows only its own smallest delay and its handshake's (D10), and does not drain
- *    with the others (D11): a BPF program has no wall clock.
+ *    with the others (D11): a BPF program cannot read CLOCK_REALTIME.
  */
 #include "swift_flow.h"
 #include "telemetry_hook.h"

@@ -327,6 +327,7 @@ static void swift_cong_control(struct sock *sk, u32 ack, int flag, const struct 
 
 	/* An ACK that tcp_probe did not see must not inherit these. */
 	ss->rtt_ns = 0;
+	ss->full_sized = 0;
 	ss->has_local = 0;
 	ss->has_echo = 0;
 	swift_respace(sk, ss, in.rtt_ns);
@@ -558,7 +559,8 @@ static void swift_cong_init(struct sock *sk)
 	rcu_read_lock();
 	p = rcu_dereference(swift_net(net)->params);
 	swift_init(&ss->law, p, swift_init_cwnd_pkts(sk));
-	if (tp->srtt_us)
+	/* Later, another congestion control has filled a queue. */
+	if (tp->srtt_us && !inet_csk(sk)->icsk_ca_initialized)
 		swift_on_handshake(&ss->law, p, tp->tcp_clock_cache, swift_srtt_ns(tp),
 				   tp->mss_cache);
 	rcu_read_unlock();
@@ -584,7 +586,9 @@ static void swift_release(struct sock *sk)
 	swift_reset_dscp(sk, ss);
 	swift_uncount(sock_net(sk), flows);
 	net_disable_timestamp();
-	/* The next congestion control starts from whole packets and no pacing of ours. */
+	/* The next congestion control starts from whole packets, no drain and no pacing of ours. */
+	if (ss->drained)
+		tcp_snd_cwnd_set(tcp_sk(sk), swift_cwnd_q16(&ss->law) >> SWIFT_Q16_SHIFT);
 	WRITE_ONCE(sk->sk_pacing_rate, READ_ONCE(sk->sk_max_pacing_rate));
 }
 

@@ -2,12 +2,12 @@
 /*
  * What the flows of this host know together: the smallest fabric delay to a destination
  * (D10 of Documentation/paper.md). One table for all namespaces, of a fixed size, a slot a
- * destination. Who finds his slot taken goes by what his own flow saw; a slot of which
- * nobody has heard for a window of the base is free.
+ * destination. Who finds his slot taken goes by what his own flow saw; a slot whose base
+ * was not turned for a window is free.
  *
  * Called for each ACK, from softirq: readers take no lock, and a writer comes rarely, when
- * a delay is smaller or a half window over. One who finds the lock taken lets it be: the
- * next ACK tells the same.
+ * a delay is smaller or a half window over. One who finds the lock taken lets it be: a
+ * later ACK or drain tells it again.
  */
 #include <linux/jhash.h>
 #include <linux/mm.h>
@@ -46,13 +46,13 @@ u32 swift_path_key(const struct sock *sk, bool echo_on)
 	return key ?: 1;
 }
 
-/* The smallest delay that this host saw there of late; 0 = unknown. */
+/* The smallest delay that this host saw there, when it last heard; 0 = unknown. */
 u32 swift_path_base_of(u32 key)
 {
 	const struct swift_path *path = &swift_paths[key % SWIFT_PATHS];
 	u32 base_ns;
 
-	if (READ_ONCE(path->key) != key)
+	if (smp_load_acquire(&path->key) != key) /* before the base that came with it */
 		return 0;
 	base_ns = min(READ_ONCE(path->base.delay_ns[0]), READ_ONCE(path->base.delay_ns[1]));
 	return base_ns == SWIFT_U32_MAX ? 0 : base_ns;

@@ -502,7 +502,7 @@ static inline u64 swift_pacing_rate_Bps(u32 cwnd_q16, u32 rtt_ns, u32 packet_byt
  * smallest delay expires, the smallest standing one takes its place, target and queue grow
  * by it, and so on. So all flows send a quarter of their windows for two RTTs at the same
  * moments, and whatever stood drains: at each multiple of a period on the wall clock, which
- * needs no message, and of which hosts that keep time by NTP or PTP have the same idea. The
+ * needs no message; hosts whose clocks agree to 100 us have the same idea of it. The
  * period is a power of two, so that longer ones coincide with shorter ones, and at least
  * 128 times the base. A drain is no longer than a 32nd of it, whatever a host adds to the
  * RTT, and leaves windows below one packet alone, which a quarter would silence for longer.

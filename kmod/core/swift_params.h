@@ -24,8 +24,8 @@ enum swift_target_policy {
  *                 static target below it sends a flow to min_cwnd for good, so the
  *                 default learns the path and adds room; a tuned fabric sets static.
  *  rtt_epsilon_ns  Google's base target, as room above what is learnt.
- *  endpoint_target_ns  The same, and it is static: an idle host's own 100 us of
- *                 interrupts and scheduling must not send ecwnd to min_cwnd, which
+ *  endpoint_target_ns  Static, on a kernel instead of a polling stack: an idle host's
+ *                 own 100 us of interrupts and scheduling must not send ecwnd to min_cwnd, which
  *                 nothing would ever bring back. 1 ms instead of 100 us; a tuned
  *                 host sets what it measures.
  *  fs_min_cwnd_milli  Scaling saturated at 0.1 packet cannot tell large flows from

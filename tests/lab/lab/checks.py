@@ -57,6 +57,11 @@ def grows(run):
     return any(one.get("pool", 0) > one.get("flows", 1) for one in run.case.spec["load"].values())
 
 
+def miscounted(count, run):
+    asked = len(run.flows)
+    return "" if count == asked or count > asked and grows(run) else f"{count} of {asked}"
+
+
 def late(files, run):
     """A window that did not open, close, or start to count when it should have measures something else."""
     begin, end = measure.window(run)
@@ -80,7 +85,7 @@ def checks(files, run):
             fabric, measure.parse_fabric(files["fabric_reset"])),
         "all frames had a route": f"{routes} had none" if routes else "",
         "all flows are connected": unconnected(flows, len(run.flows)),
-        "as many flows as asked for": "" if len(flows) == len(run.flows) or grows(run) and len(flows) > len(run.flows) else f"{len(flows)} of {len(run.flows)}",
+        "as many flows as asked for": miscounted(len(flows), run),
     }
     return [{"check": what, "ok": not detail} | ({"detail": detail} if detail else {}) for what, detail in told.items()]
 
