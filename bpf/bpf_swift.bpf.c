@@ -487,7 +487,7 @@ void BPF_PROG(swift_cong_init, struct sock *sk)
 	swift_init(&ss->law, &p->law, swift_init_cwnd_pkts(sk));
 	if (tp->srtt_us)
 		swift_on_handshake(&ss->law, &p->law, tp->tcp_clock_cache, tcp_srtt_ns(tp),
-				   tp->mss_cache);
+				   tp->mss_cache, 0);
 	ss->live = 1;
 	tp->snd_ssthresh = TCP_INFINITE_SSTHRESH;
 	swift_apply(sk, ss, p, true);

@@ -562,7 +562,7 @@ static void swift_cong_init(struct sock *sk)
 	/* Later, another congestion control has filled a queue. */
 	if (tp->srtt_us && !inet_csk(sk)->icsk_ca_initialized)
 		swift_on_handshake(&ss->law, p, tp->tcp_clock_cache, swift_srtt_ns(tp),
-				   tp->mss_cache);
+				   tp->mss_cache, swift_link_mbps(sk));
 	rcu_read_unlock();
 	tp->snd_ssthresh = TCP_INFINITE_SSTHRESH;
 	swift_set_dscp(sk, ss);

@@ -17,9 +17,12 @@ static int __init swift_module_init(void)
 	err = swift_netns_register();
 	if (err)
 		goto out_paths;
-	err = swift_clock_register();
+	err = swift_link_register();
 	if (err)
 		goto out_netns;
+	err = swift_clock_register();
+	if (err)
+		goto out_link;
 	err = swift_rx_start();
 	if (err)
 		goto out_clock;
@@ -32,6 +35,8 @@ out_rx:
 	swift_rx_stop();
 out_clock:
 	swift_clock_unregister();
+out_link:
+	swift_link_unregister();
 out_netns:
 	swift_netns_unregister();
 out_paths:
@@ -45,6 +50,7 @@ static void __exit swift_module_exit(void)
 	swift_cong_unregister();
 	swift_rx_stop();
 	swift_clock_unregister();
+	swift_link_unregister();
 	swift_netns_unregister();
 	swift_paths_destroy();
 }

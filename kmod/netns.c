@@ -236,6 +236,7 @@ static int __net_init swift_net_init(struct net *net)
 
 	sn->net = net;
 	mutex_init(&sn->lock);
+	xa_init(&sn->link_mbps);
 	sn->max_rtt_ns = 5 * NSEC_PER_MSEC;
 	sn->dscp = -1;
 
@@ -285,6 +286,7 @@ static void __net_exit swift_net_exit(struct net *net)
 	struct swift_net *sn = swift_net(net);
 
 	swift_echo_free(sn);
+	xa_destroy(&sn->link_mbps);
 	kfree(sn->sysctls);
 	kfree(rcu_dereference_protected(sn->params, true));
 	free_percpu(sn->counters);

@@ -6,6 +6,7 @@
  *   rx.c     tcp_probe: stamps and options of a received packet -> struct swift_sock
  *   cong.c   cong_control: swift_sock + rate_sample -> core/swift.h -> window, rate
  *   path.c   the smallest delay to each destination, which all flows of the host share
+ *   link.c   the rate of each device's link
  *   clock.c  netlink: lines between NIC clocks and the host's; hardware stamp -> age
  *   echo.c   netfilter: swift_sock -> option on ACKs; handshake -> echo negotiated
  *   netns.c  sysctls -> struct swift_params; counters -> /proc/net/tcp_swift
@@ -17,6 +18,7 @@
 #include <linux/math64.h>
 #include <linux/percpu.h>
 #include <linux/siphash.h>
+#include <linux/xarray.h>
 #include <net/netns/generic.h>
 #include <net/tcp.h>
 
@@ -81,6 +83,7 @@ struct swift_net {
 	struct ctl_table *sysctls;
 	struct ctl_table_header *sysctl_header;
 	struct swift_handshakes *handshakes; /* NULL until echo was 1 once */
+	struct xarray link_mbps; /* by ifindex, what is known */
 };
 
 extern unsigned int swift_net_id;
@@ -172,6 +175,11 @@ void swift_paths_destroy(void);
 u32 swift_path_key(const struct sock *sk, bool echo_on);
 u32 swift_path_base_of(u32 key);
 void swift_path_learn(u32 key, const struct swift_params *p, u64 now_ns, u32 delay_ns);
+
+/* link.c */
+int swift_link_register(void);
+void swift_link_unregister(void);
+u32 swift_link_mbps(const struct sock *sk);
 
 /* clock.c */
 int swift_clock_register(void);

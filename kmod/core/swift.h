@@ -10,7 +10,7 @@
  *                ecwnd <- react(ecwnd, endpoint, endpoint target)
  *                cwnd = min(fcwnd, ecwnd), each between min_cwnd and max_cwnd
  *   react:       delay < target:  w += ai * acked / w       (w >= 1)
- *                                 w += ai * acked           (w < 1)
+ *                                 w += ai * acked           (w < 1, or a flow that begins)
  *                else, once an RTT:  w *= max(1 - beta (delay - target) / delay,
  *                                             1 - max_mdf)
  *   on loss:     once an RTT, w *= 1 - max_mdf; the retx_reset_threshold-th
@@ -20,7 +20,7 @@
  * Units: time in ns, windows in packets as q16 (fixed.h), parameters as prepared
  * by swift_params.h.
  *
- * D1 to D11 below are deviations from the letter of the paper: Documentation/paper.md has
+ * D1 to D12 below are deviations from the letter of the paper: Documentation/paper.md has
  * them all, with their reasons.
  */
 #ifndef SWIFT_CORE_SWIFT_H
@@ -57,7 +57,8 @@ struct swift_state {
 	u32 endpoint_ns; /* EWMA */
 	u8 retx_cnt; /* timeouts since the last ACK */
 	u8 has_endpoint; /* endpoint_ns was fed */
-	u8 pad[2];
+	u8 starting; /* begins, or begins anew: no delay reached its target yet (D12) */
+	u8 pad;
 };
 
 /* What one ACK tells. */
@@ -156,21 +157,25 @@ static inline void swift_init(struct swift_state *s, const struct swift_params *
 	s->endpoint_ns = 0;
 	s->retx_cnt = 0;
 	s->has_endpoint = 0;
-	s->pad[0] = 0;
-	s->pad[1] = 0;
+	s->starting = 1;
+	s->pad = 0;
 }
 
 /*
  * D10: the handshake crossed the path before the flow put anything into it. Its packets
- * are small; a full one takes up to 8 ns a byte longer on each link of 1 Gb/s or more, and
- * the base may be as much larger.
+ * are small: a full one takes longer, by its time on this host's link and on one like it.
+ * Flows of many hosts have the same base only if they allow for the same: where they do
+ * not know their links, for 1 Gb/s. @link_mbps: 0 = unknown.
  */
-#define SWIFT_HANDSHAKE_NS_PER_BYTE 16
+#define SWIFT_HANDSHAKE_LINKS 2
+#define SWIFT_HANDSHAKE_MBPS 1000
 
 static inline void swift_on_handshake(struct swift_state *s, const struct swift_params *p,
-				      u64 now_ns, u32 rtt_ns, u32 mss_bytes)
+				      u64 now_ns, u32 rtt_ns, u32 mss_bytes, u32 link_mbps)
 {
-	u64 base_ns = (u64)mss_bytes * SWIFT_HANDSHAKE_NS_PER_BYTE + rtt_ns;
+	u32 bits = swift_min_u32(mss_bytes, 65535) * 8 * SWIFT_HANDSHAKE_LINKS;
+	u64 base_ns = (u64)(bits * 1000 / (link_mbps ? link_mbps : SWIFT_HANDSHAKE_MBPS)) +
+		      rtt_ns;
 
 	swift_base_feed(&s->base, p, now_ns, swift_saturate_u32(base_ns));
 }
@@ -242,14 +247,20 @@ static inline void swift_set_cwnd(struct swift_window *w, const struct swift_par
 		w->last_decrease_ns = now_ns;
 }
 
-/* Lines 7 to 11, limited by D3; rounded to nearest, and never to nothing. */
-static inline u32 swift_increase_q16(const struct swift_params *p, u32 cwnd_q16, u32 acked_pkts)
+/*
+ * Lines 7 to 11, limited by D3; rounded to nearest, and never to nothing. D12: a flow that
+ * begins doubles its window each RTT, as slow start does, until a delay reaches its target.
+ */
+static inline u32 swift_increase_q16(const struct swift_params *p, u32 cwnd_q16, u32 acked_pkts,
+				     bool starting)
 {
 	u64 step_q24 = (u64)p->ai_q24 * swift_min_u32(acked_pkts, 65535);
 	u64 most_q16 = p->ai_q24 >> (SWIFT_Q24_SHIFT - SWIFT_Q16_SHIFT);
 	u64 step_q16;
 
-	if (cwnd_q16 >= SWIFT_Q16_ONE)
+	if (starting && most_q16 < cwnd_q16)
+		most_q16 = cwnd_q16;
+	if (cwnd_q16 >= SWIFT_Q16_ONE && !starting)
 		step_q16 = SWIFT_DIV_U64((step_q24 << 8) + cwnd_q16 / 2, cwnd_q16);
 	else
 		step_q16 = step_q24 >> 8;
@@ -272,13 +283,14 @@ static inline u32 swift_decrease_q16(const struct swift_params *p, u32 cwnd_q16,
 /* Lines 6 to 14 and 26 to 28 for one window. */
 static inline enum swift_action swift_react(struct swift_window *w, const struct swift_params *p,
 					    const struct swift_sample *in, u32 delay_ns,
-					    u32 target_ns)
+					    u32 target_ns, bool starting)
 {
 	if (delay_ns < target_ns) {
 		if (!in->cwnd_limited || !in->acked_pkts)
 			return SWIFT_HOLD;
 		swift_set_cwnd(w, p, (u64)w->cwnd_q16 +
-			       swift_increase_q16(p, w->cwnd_q16, in->acked_pkts), in->now_ns);
+			       swift_increase_q16(p, w->cwnd_q16, in->acked_pkts, starting),
+			       in->now_ns);
 		return SWIFT_INCREASE;
 	}
 	if (!delay_ns || !swift_can_decrease(w, in->now_ns, in->rtt_ns))
@@ -369,8 +381,9 @@ static inline void swift_on_ack(struct swift_state *s, const struct swift_params
 		out->base_sample_ns = in->rtt_ns;
 		swift_base_feed(&s->base, p, in->now_ns, in->rtt_ns);
 		out->fabric_target_ns = swift_target_ns(s, p, in->hops, in->path_base_ns);
+		s->starting &= in->rtt_ns < out->fabric_target_ns;
 		out->fabric_action = swift_react(&s->fabric, p, in, in->rtt_ns,
-						 out->fabric_target_ns);
+						 out->fabric_target_ns, s->starting);
 		s->endpoint.cwnd_q16 = s->fabric.cwnd_q16;
 		s->endpoint.last_decrease_ns = s->fabric.last_decrease_ns;
 		return;
@@ -381,10 +394,12 @@ static inline void swift_on_ack(struct swift_state *s, const struct swift_params
 		swift_base_feed(&s->base, p, in->now_ns, out->fabric_ns);
 	}
 	out->fabric_target_ns = swift_target_ns(s, p, in->hops, in->path_base_ns);
+	s->starting &= out->fabric_ns < out->fabric_target_ns &&
+		       s->endpoint_ns < p->endpoint_target_ns;
 	out->fabric_action = swift_react(&s->fabric, p, in, out->fabric_ns,
-					 out->fabric_target_ns);
+					 out->fabric_target_ns, s->starting);
 	out->endpoint_action = swift_react(&s->endpoint, p, in, s->endpoint_ns,
-					   p->endpoint_target_ns);
+					   p->endpoint_target_ns, s->starting);
 
 	ceiling_q16 = (u64)swift_cwnd_q16(s) * SWIFT_CEILING; /* D6 */
 	if (s->fabric.cwnd_q16 > ceiling_q16)
@@ -415,6 +430,7 @@ static inline bool swift_on_fast_recovery(struct swift_state *s, const struct sw
 	bool fabric, endpoint;
 
 	s->retx_cnt = 0;
+	s->starting = 0;
 	fabric = swift_cut_by_max_mdf(&s->fabric, p, now_ns, rtt_ns);
 	endpoint = swift_cut_by_max_mdf(&s->endpoint, p, now_ns, rtt_ns);
 	return fabric || endpoint;
@@ -424,6 +440,7 @@ static inline bool swift_on_fast_recovery(struct swift_state *s, const struct sw
 static inline bool swift_on_timeout(struct swift_state *s, const struct swift_params *p,
 				    u64 now_ns, u32 rtt_ns)
 {
+	s->starting = 0;
 	if (s->retx_cnt < 255)
 		s->retx_cnt++;
 	if (s->retx_cnt >= p->retx_reset_threshold) {
@@ -456,7 +473,8 @@ static inline void swift_undo(struct swift_state *s, const struct swift_params *
 /*
  * A flow that was silent for @idle_rtos retransmission timeouts knows nothing of
  * the fabric any more: halve towards the initial window for each, as TCP does
- * (RFC 2861). A window below the initial one stays. Returns whether one was cut.
+ * (RFC 2861), and begin anew. A window below the initial one stays. Returns whether one
+ * was cut.
  */
 static inline bool swift_on_idle_restart(struct swift_state *s, const struct swift_params *p,
 					 u32 idle_rtos)
@@ -465,6 +483,7 @@ static inline bool swift_on_idle_restart(struct swift_state *s, const struct swi
 	u32 init_q16 = swift_bound_cwnd(p, p->init_cwnd_q16);
 	bool cut = s->fabric.cwnd_q16 > init_q16 || s->endpoint.cwnd_q16 > init_q16;
 
+	s->starting |= cut;
 	if (s->fabric.cwnd_q16 > init_q16)
 		s->fabric.cwnd_q16 = swift_max_u32(s->fabric.cwnd_q16 >> shift, init_q16);
 	if (s->endpoint.cwnd_q16 > init_q16)

@@ -30,16 +30,18 @@ enum swift_target_policy {
  *                 host sets what it measures.
  *  fs_min_cwnd_milli  Scaling saturated at 0.1 packet cannot tell large flows from
  *                 small ones in a 5000-to-1 incast; at 0.001 it is too flat elsewhere.
- *  init_cwnd      Ten packets each from thousands of flows that start together
- *                 overrun any switch buffer, and a loss costs an RTO of 200 ms;
- *                 growing from 2 to 10 costs 8 RTTs, which here are microseconds.
- *                 A route's initcwnd goes first.
+ *  fs_range_ns    Hosts differ by some us in what they believe of a path; hundreds of
+ *                 flows meet only where the curve is steeper than that.
+ *  init_cwnd      Packets of thousands of flows that start together overrun any switch
+ *                 buffer, and a loss costs an RTO of 200 ms; a start (D12) from 1 to 10
+ *                 costs 4 RTTs, which here are microseconds. A route's initcwnd goes
+ *                 first. (Linux acknowledges the first packets of a connection at once.)
  */
 #define SWIFT_TUNABLES(X)                                                                        \
 	X(base_target_ns, 25000, 1000, 1000000000,                                               \
 	  "base fabric target delay, 3.5 base_target")                                           \
 	X(hop_target_ns, 1000, 0, 1000000, "target added per router hop, 3.5 h-bar")             \
-	X(fs_range_ns, 100000, 0, 10000000, "most that flow scaling adds, 3.5; 0 = off")         \
+	X(fs_range_ns, 200000, 0, 10000000, "most that flow scaling adds, 3.5; 0 = off")         \
 	X(fs_min_cwnd_milli, 10, 1, 1000000,                                                      \
 	  "window at and below which scaling adds fs_range_ns, 1/1000 packet, 3.5")              \
 	X(fs_max_cwnd_milli, 256000, 2, 10000000,                                                \
@@ -50,7 +52,7 @@ enum swift_target_policy {
 	X(max_mdf_milli, 500, 1, 1000, "largest decrease at once, 1/1000, Algorithm 1")          \
 	X(min_cwnd_micro, 1000, 1000, 10000000, "smallest window, 1/1000000 packet, 3.4")        \
 	X(max_cwnd, 4096, 1, 65535, "largest window, packets, Algorithm 1")                      \
-	X(init_cwnd, 2, 1, 65535, "window of a new flow, packets")                               \
+	X(init_cwnd, 1, 1, 65535, "window of a new flow, packets")                               \
 	X(retx_reset_threshold, 3, 1, 255,                                                       \
 	  "timeouts in a row that reset the window to its minimum, Algorithm 1")                 \
 	X(endpoint_ewma_milli, 125, 1, 1000,                                                     \

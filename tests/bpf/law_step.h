@@ -20,7 +20,7 @@ enum law_event {
 	LAW_UNDO,
 	LAW_IDLE, /* arg_a: RTOs, arg_b: packets */
 	LAW_SEND, /* arg_a: RTT, arg_b: bytes, arg_c: a new round */
-	LAW_HANDSHAKE, /* arg_a: RTT, arg_b: bytes */
+	LAW_HANDSHAKE, /* arg_a: RTT, arg_b: bytes, arg_c: Mb/s */
 	LAW_DRAIN, /* arg_a: RTT, arg_b: base; at now_ns */
 	LAW_EVENTS
 };
@@ -96,7 +96,7 @@ static inline void swift_step_do(struct law_step *l)
 			    swift_pacing_rate_Bps(swift_cwnd_q16(&x->state), l->arg_a, l->arg_b);
 		break;
 	case LAW_HANDSHAKE:
-		swift_on_handshake(&x->state, &x->params, l->now_ns, l->arg_a, l->arg_b);
+		swift_on_handshake(&x->state, &x->params, l->now_ns, l->arg_a, l->arg_b, l->arg_c);
 		break;
 	case LAW_DRAIN:
 		l->result = swift_in_drain(&x->params, l->arg_b, l->arg_a, l->now_ns) ?

@@ -74,8 +74,10 @@ struct Flow {
 		swift_init(&s, &p, 0);
 	}
 
+	/* In the middle of its life. */
 	Flow &windows(double fcwnd, double ecwnd)
 	{
+		s.starting = 0;
 		s.fabric.cwnd_q16 = to_q16(fcwnd);
 		s.endpoint.cwnd_q16 = to_q16(ecwnd);
 		return *this;

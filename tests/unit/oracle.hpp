@@ -65,6 +65,7 @@ struct State {
 	int retransmit_cnt;
 	u64 base_since;
 	double base_delay[2]; /* current and previous half window */
+	bool starting; /* D12 */
 };
 
 inline State from_fixed(const swift_state &s)
@@ -76,7 +77,7 @@ inline State from_fixed(const swift_state &s)
 
 	return {window(s.fabric), window(s.endpoint), double(s.endpoint_ns), s.has_endpoint != 0,
 		s.retx_cnt, s.base.since_ns,
-		{delay(s.base.delay_ns[0]), delay(s.base.delay_ns[1])}};
+		{delay(s.base.delay_ns[0]), delay(s.base.delay_ns[1])}, s.starting != 0};
 }
 
 inline double cwnd(const State &s)
@@ -149,15 +150,16 @@ inline void bound_and_note(Window &w, const Params &p, double cwnd_prev, u64 now
 
 /* Lines 6 to 14; whether delay < target is given, because near equality either will do. */
 inline void react(Window &w, const Params &p, const swift_sample &in, double delay, double target,
-		  bool below_target)
+		  bool below_target, bool starting)
 {
 	double cwnd_prev = w.cwnd;
 
 	if (below_target) {
-		double step = w.cwnd >= 1 ? p.ai / w.cwnd * in.acked_pkts : p.ai * in.acked_pkts;
+		double acked = std::min(in.acked_pkts, 65535U); /* no window is larger */
+		double step = w.cwnd >= 1 && !starting ? p.ai / w.cwnd * acked : p.ai * acked;
 
 		if (in.cwnd_limited) /* D2 */
-			w.cwnd += std::min(step, p.ai); /* D3 */
+			w.cwnd += std::min(step, starting ? std::max(p.ai, w.cwnd) : p.ai); /* D3, D12 */
 	} else if (can_decrease(w, in.now_ns, in.rtt_ns) && delay > 0) {
 		w.cwnd *= std::max(1 - p.beta * ((delay - target) / delay), 1 - p.max_mdf);
 	}
@@ -234,17 +236,19 @@ inline Reading on_ack(State &s, const Params &p, const swift_sample &in, const D
 		tie = std::abs(delay - target) <= tolerance && delay != target;
 		return tie ? fixed : delay < target;
 	};
-	auto fabric_react = [&](double delay) {
+	auto below_fabric_target = [&](double delay) {
 		r.fabric_target = target_delay(s, p, in.hops, s.fabric.cwnd, in.path_base_ns);
 		r.target_tolerance = target_tolerance(s, p, in.hops, in.path_base_ns);
-		react(s.fabric, p, in, delay, r.fabric_target,
-		      below(delay, r.fabric_target, r.target_tolerance, taken.fabric_below_target,
-			    r.fabric_tie));
+		return below(delay, r.fabric_target, r.target_tolerance, taken.fabric_below_target,
+			     r.fabric_tie);
 	};
 
 	if (!p.t.split) { /* Swift-v0: Algorithm 1 on the RTT */
 		feed_base_delay(s, p, in.now_ns, in.rtt_ns);
-		fabric_react(in.rtt_ns);
+		bool fabric_below = below_fabric_target(in.rtt_ns);
+
+		s.starting = s.starting && fabric_below; /* D12 */
+		react(s.fabric, p, in, in.rtt_ns, r.fabric_target, fabric_below, s.starting);
 		s.endpoint.cwnd = s.fabric.cwnd;
 		s.endpoint.t_last_decrease = s.fabric.t_last_decrease;
 		s.endpoint.cut = s.fabric.cut;
@@ -254,10 +258,13 @@ inline Reading on_ack(State &s, const Params &p, const swift_sample &in, const D
 	/* D7: "seen" is neither what was guessed nor what cannot be. */
 	if (!guessed && !r.clamped)
 		feed_base_delay(s, p, in.now_ns, r.fabric_delay);
-	fabric_react(r.fabric_delay);
-	react(s.endpoint, p, in, s.endpoint_delay, p.t.endpoint_target_ns,
-	      below(s.endpoint_delay, p.t.endpoint_target_ns, kEwmaTolerance,
-		    taken.endpoint_below_target, r.endpoint_tie));
+	bool fabric_below = below_fabric_target(r.fabric_delay);
+	bool endpoint_below = below(s.endpoint_delay, p.t.endpoint_target_ns, kEwmaTolerance,
+				    taken.endpoint_below_target, r.endpoint_tie);
+
+	s.starting = s.starting && fabric_below && endpoint_below; /* D12 */
+	react(s.fabric, p, in, r.fabric_delay, r.fabric_target, fabric_below, s.starting);
+	react(s.endpoint, p, in, s.endpoint_delay, p.t.endpoint_target_ns, endpoint_below, s.starting);
 
 	double ceiling = 32 * cwnd(s); /* D6, footnote 3 */
 	s.fabric.cwnd = std::min(s.fabric.cwnd, ceiling);
@@ -319,6 +326,7 @@ inline void cut_by_max_mdf(Window &w, const Params &p, u64 now, u32 rtt)
 inline void on_fast_recovery(State &s, const Params &p, u64 now, u32 rtt)
 {
 	s.retransmit_cnt = 0;
+	s.starting = false;
 	cut_by_max_mdf(s.fabric, p, now, rtt);
 	cut_by_max_mdf(s.endpoint, p, now, rtt);
 }
@@ -326,6 +334,7 @@ inline void on_fast_recovery(State &s, const Params &p, u64 now, u32 rtt)
 /* Lines 15 to 21, for both windows. The counter is a byte. */
 inline void on_timeout(State &s, const Params &p, u64 now, u32 rtt)
 {
+	s.starting = false;
 	s.retransmit_cnt = std::min(s.retransmit_cnt + 1, 255);
 	for (Window *w : {&s.fabric, &s.endpoint}) {
 		double cwnd_prev = w->cwnd;
@@ -360,8 +369,10 @@ inline void on_idle_restart(State &s, const Params &p, u32 idle_rtos)
 	double init = p.clamp(p.init_cwnd);
 
 	for (Window *w : {&s.fabric, &s.endpoint})
-		if (w->cwnd > init)
+		if (w->cwnd > init) {
+			s.starting = true; /* D12 */
 			w->cwnd = std::max(init, w->cwnd * std::exp2(-double(idle_rtos)));
+		}
 }
 
 /* Lines 29 to 32. */

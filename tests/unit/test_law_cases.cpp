@@ -133,6 +133,81 @@ TEST(increase, D3_one_ack_adds_ai_at_most)
 	}
 }
 
+/* --- Starting: D12 -------------------------------------------------------------------------- */
+
+TEST(D12_start, doubles_the_window_each_rtt)
+{
+	Flow f(plain({{"init_cwnd", 2}}));
+
+	for (u32 window : {2, 4, 8, 16, 32}) {
+		EXPECT_EQ(f.fcwnd(), window);
+		EXPECT_EQ(f.ecwnd(), window);
+		for (u32 i = 0; i < window; i++)
+			f.ack({});
+	}
+}
+
+TEST(D12_start, one_ack_doubles_at_most)
+{
+	Flow f(plain({{"init_cwnd", 2}}));
+
+	f.ack({.acked_pkts = 1000});
+	EXPECT_EQ(f.fcwnd(), 4);
+}
+
+TEST(D12_start, ends_when_a_delay_reaches_its_target)
+{
+	struct {
+		Flow::Ack ack;
+		const char *what;
+	} cases[] = {
+		{{.rtt_ns = us(50)}, "the fabric's"},
+		{{.rtt_ns = us(240), .remote_ns = us(200)}, "the host's"},
+	};
+
+	for (auto &c : cases) {
+		Flow f(plain({{"init_cwnd", 8}, {"endpoint_ewma_milli", 1000}}));
+
+		f.ack(c.ack);
+		EXPECT_FALSE(f.s.starting) << c.what;
+		f.windows(8, 8).ack({});
+		EXPECT_NEAR(f.fcwnd(), 8 + 1.0 / 8, kCwndError) << c.what;
+	}
+}
+
+TEST(D12_start, ends_with_a_loss)
+{
+	Flow lost(plain()), timed_out(plain());
+
+	lost.loss(us(40));
+	EXPECT_FALSE(lost.s.starting);
+	timed_out.timeout(us(40));
+	EXPECT_FALSE(timed_out.s.starting);
+}
+
+TEST(D12_start, comes_again_after_silence)
+{
+	Flow f(plain({{"init_cwnd", 2}}));
+
+	f.windows(16, 16);
+	EXPECT_TRUE(swift_on_idle_restart(&f.s, &f.p, 2));
+	EXPECT_TRUE(f.s.starting);
+
+	f.windows(1, 1); /* congested: below the initial window nothing begins */
+	EXPECT_FALSE(swift_on_idle_restart(&f.s, &f.p, 2));
+	EXPECT_FALSE(f.s.starting);
+}
+
+TEST(D12_start, of_v0_is_the_same)
+{
+	Flow f(plain({{"init_cwnd", 2}, {"split", 0}}));
+
+	f.ack({}).ack({});
+	EXPECT_EQ(f.fcwnd(), 4);
+	f.ack({.rtt_ns = us(50)});
+	EXPECT_FALSE(f.s.starting);
+}
+
 /* --- Decrease: lines 12 to 14, 26 to 28; D1 ----------------------------------------------- */
 
 TEST(decrease, follows_how_far_the_delay_is_from_the_target)
@@ -667,11 +742,11 @@ TEST(D10_path, v0_tells_the_rtt)
 	EXPECT_EQ(f.v.base_sample_ns, us(300));
 }
 
-TEST(D10_handshake, bounds_the_base_by_its_rtt_and_16_ns_a_byte)
+TEST(D10_handshake, bounds_the_base_by_its_rtt_and_two_links)
 {
 	Flow f = learner();
 
-	swift_on_handshake(&f.s, &f.p, f.now_ns, us(20), 1448);
+	swift_on_handshake(&f.s, &f.p, f.now_ns, us(20), 1448, 1000);
 	EXPECT_EQ(swift_target_ns(&f.s, &f.p, 0, 0), us(20) + 16 * 1448);
 	f.ack({.rtt_ns = us(300)});
 	EXPECT_EQ(f.v.fabric_target_ns, us(20) + 16 * 1448);
@@ -679,11 +754,29 @@ TEST(D10_handshake, bounds_the_base_by_its_rtt_and_16_ns_a_byte)
 	EXPECT_EQ(f.v.fabric_target_ns, us(25));
 }
 
+TEST(D10_handshake, allows_for_the_rate_of_the_link)
+{
+	struct {
+		u32 mss_bytes, mbps, want_ns;
+	} cases[] = {
+		{1448, 0, 23168}, /* unknown: 1 Gb/s */
+		{1448, 100, 231680}, {1448, 10000, 2316}, {8948, 400000, 357},
+		{SWIFT_U32_MAX, 1, 1048560000}, {1448, SWIFT_U32_MAX, 0},
+	};
+
+	for (auto &c : cases) {
+		Flow f = learner();
+
+		swift_on_handshake(&f.s, &f.p, f.now_ns, us(20), c.mss_bytes, c.mbps);
+		EXPECT_EQ(swift_target_ns(&f.s, &f.p, 0, 0), us(20) + c.want_ns) << c.mbps;
+	}
+}
+
 TEST(D10_handshake, saturates)
 {
 	Flow f = learner();
 
-	swift_on_handshake(&f.s, &f.p, f.now_ns, SWIFT_U32_MAX, 1448);
+	swift_on_handshake(&f.s, &f.p, f.now_ns, SWIFT_U32_MAX, 1448, 0);
 	EXPECT_EQ(swift_target_ns(&f.s, &f.p, 0, 0), SWIFT_U32_MAX);
 }
 
@@ -940,7 +1033,7 @@ TEST(init, takes_the_parameter_or_the_route)
 
 TEST(init, may_decrease_at_the_first_ack)
 {
-	Flow f(plain());
+	Flow f(plain({{"init_cwnd", 2}}));
 
 	f.ack({.rtt_ns = us(100)});
 	EXPECT_NEAR(f.fcwnd(), 2 * 0.6, kCwndError);
@@ -956,7 +1049,7 @@ TEST(idle_restart, halves_towards_the_initial_window)
 		     {64, 40, 2}, {64, SWIFT_U32_MAX, 2}, {2, 3, 2}, {0.5, 3, 0.5}};
 
 	for (auto &c : cases) {
-		Flow f(plain());
+		Flow f(plain({{"init_cwnd", 2}}));
 
 		f.windows(c.cwnd, c.cwnd * 2);
 		swift_on_idle_restart(&f.s, &f.p, c.rtos);

@@ -121,6 +121,7 @@ swift_state draw_state(Draw &d, const swift_params &p, u64 now_ns)
 	s.base.since_ns = now_ns - draw_age(d, p.rtt_window_ns / (1 + d.below(2)));
 	for (u32 &delay_ns : s.base.delay_ns)
 		delay_ns = d.one_in(4) ? SWIFT_U32_MAX : draw_rtt(d, p);
+	s.starting = d.one_in(2);
 	s.has_endpoint = !d.one_in(4);
 	s.endpoint_ns = s.has_endpoint ? draw_rtt(d, p) : 0;
 	s.retx_cnt = u8(d.one_in(2) ? d.below(4) : d.below(256));
@@ -351,7 +352,8 @@ void check_rest(Step &st)
 				s.base.delay_ns[i]) == st.expected.base_delay[i] ||
 				 st.expected.base_delay[i] == oracle::kU32Max,
 			 "base_delay_ns", s.base.delay_ns[i], st.expected.base_delay[i]);
-	st.check(s.pad[0] == 0 && s.pad[1] == 0, "padding");
+	st.near("starting", s.starting, st.expected.starting, 0);
+	st.check(s.pad == 0, "padding");
 
 	st.near("pacing delay", double(delay_ns), want_ns, 1e-3 * want_ns + 1);
 	if (delay_ns)
@@ -573,7 +575,8 @@ INSTANTIATE_TEST_SUITE_P(
 			   1, 20, false, 0.01},
 		Bottleneck{"base_rtt_plus", tunables(), 4, 1, 100, false, 0.01},
 		Bottleneck{"incast_below_one_packet",
-			   tunables({{"target_policy", SWIFT_TARGET_STATIC}, {"ai_milli", 10}}),
+			   tunables({{"target_policy", SWIFT_TARGET_STATIC}, {"ai_milli", 10},
+				     {"fs_range_ns", us(100)}}),
 			   2000, 1, 20, false, 0.01},
 		Bottleneck{"slow_host", tunables({{"endpoint_ewma_milli", 1000}}), 4, 1, 20, true,
 			   0.01},
