@@ -65,12 +65,36 @@ static int fab_signed(const char *key, const char *text, s64 limit, s64 *to)
 	return 0;
 }
 
+/* What cores alone have needs some; a gap between bursts of noise is longer than nothing. */
+static int fab_check_cores(const struct fab_host_config *c, const struct lab_arg *args, int n)
+{
+	static const char * const needs_cores[] = {
+		"gro", "rx_usecs", "rx_frames", "irq_ns", "seg_ns", "ack_ns", "timer_ns",
+		"timer_slack_ns", "noise_ns", "noise_every_ns",
+	};
+	int i;
+
+	for (i = 0; i < n && !c->cores; i++) {
+		if (args[i].given &&
+		    match_string(needs_cores, ARRAY_SIZE(needs_cores), args[i].name) >= 0) {
+			pr_err("%s: expected cores of 1 or more\n", args[i].name);
+			return -EINVAL;
+		}
+	}
+	if (c->noise_ns && c->noise_every_ns < 1000) {
+		pr_err("noise_every_ns=%llu: expected 1000 to 1000000000 with noise_ns\n",
+		       c->noise_every_ns);
+		return -EINVAL;
+	}
+	return 0;
+}
+
 static int fab_control_host(char *line)
 {
 	struct fab_host_config c = {
-		.mtu = 1500, .txq_pkts = 1024, .ring_pkts = 1024, .stamps = 1, .seed = 1,
+		.mtu = 1500, .txq_pkts = 1024, .ring_pkts = 1024, .gro = 1, .stamps = 1, .seed = 1,
 	};
-	char *offset = NULL, *drift = NULL, *stage = "stack";
+	char *offset = NULL, *drift = NULL, *stage = NULL;
 	struct lab_arg args[] = {
 		LAB_NEEDED("id", 0, LABFAB_HOSTS_MAX - 1, &c.id),
 		LAB_NUMBER("mtu", 1280, 9216, &c.mtu),
@@ -79,6 +103,17 @@ static int fab_control_host(char *line)
 		LAB_NUMBER("rx_pkt_ns", 0, 1000000, &c.rx_pkt_ns),
 		LAB_NUMBER("rx_kb_ns", 0, 1000000, &c.rx_kb_ns),
 		LAB_NUMBER("rx_wake_ns", 0, 1000000, &c.rx_wake_ns),
+		LAB_NUMBER("cores", 0, 256, &c.cores),
+		LAB_NUMBER("gro", 0, 1, &c.gro),
+		LAB_NUMBER("rx_usecs", 0, 10000, &c.rx_usecs),
+		LAB_NUMBER("rx_frames", 0, 65536, &c.rx_frames),
+		LAB_NUMBER("irq_ns", 0, 1000000, &c.irq_ns),
+		LAB_NUMBER("seg_ns", 0, 1000000, &c.seg_ns),
+		LAB_NUMBER("ack_ns", 0, 1000000, &c.ack_ns),
+		LAB_NUMBER("timer_ns", 0, 1000000, &c.timer_ns),
+		LAB_NUMBER("timer_slack_ns", 0, 1000000, &c.timer_slack_ns),
+		LAB_NUMBER("noise_ns", 0, 1000000000, &c.noise_ns),
+		LAB_NUMBER("noise_every_ns", 0, 1000000000, &c.noise_every_ns),
 		LAB_NUMBER("stamps", 0, 1, &c.stamps),
 		LAB_NUMBER("netdev_stamps", 0, 1, &c.netdev_stamps),
 		LAB_NUMBER("phc", 0, 1, &c.phc),
@@ -90,6 +125,9 @@ static int fab_control_host(char *line)
 	struct fab_host *host;
 	int err = lab_parse(line, args, ARRAY_SIZE(args));
 
+	if (!stage)
+		stage = c.cores ? "ring" : "stack";
+	err = err ?: fab_check_cores(&c, args, ARRAY_SIZE(args));
 	err = err ?: fab_signed("phc_offset_ns", offset, S64_MAX / 4, &c.phc_offset_ns);
 	err = err ?: fab_signed("phc_drift_ppb", drift, 1000000, &c.phc_drift_ppb);
 	if (err)
@@ -431,6 +469,9 @@ static void fab_reset_host(struct fab_host *host)
 	host->rx_crc_errors = 0;
 	host->ring_max_pkts = skb_queue_len(&host->ring);
 	host->service_ns = 0;
+	host->irqs = 0;
+	host->segments = 0;
+	host->noise_ns = 0;
 }
 
 static int fab_control_reset(char *line)
@@ -534,7 +575,11 @@ static void fab_show_host(struct seq_file *m, const struct fab_host *host)
 		   host->config.id, host->tx_pkts, host->tx_bytes, host->tso_pkts, host->rx_pkts);
 	seq_printf(m, " rx_bytes=%llu rx_missed=%llu rx_crc_errors=%llu ring_max_pkts=%u",
 		   host->rx_bytes, host->rx_missed, host->rx_crc_errors, host->ring_max_pkts);
-	seq_printf(m, " service_ns=%llu\n", host->service_ns);
+	seq_printf(m, " service_ns=%llu", host->service_ns);
+	if (host->cores)
+		seq_printf(m, " cores=%llu irqs=%llu segments=%llu noise_ns=%llu",
+			   host->config.cores, host->irqs, host->segments, host->noise_ns);
+	seq_putc(m, '\n');
 }
 
 static void fab_show_switch(struct seq_file *m, const struct fab_switch *sw)
@@ -574,6 +619,10 @@ DEFINE_SHOW_ATTRIBUTE(fab_stats);
 
 static int __init labfab_init(void)
 {
+	int err = fab_cores_init();
+
+	if (err)
+		return err;
 	fab_engine_init();
 	debugfs = debugfs_create_dir("labfab", NULL);
 	debugfs_create_file("control", 0200, debugfs, NULL, &fab_control_fops);
@@ -603,6 +652,7 @@ static void __exit labfab_exit(void)
 		}
 	}
 	fab_engine_exit();
+	fab_cores_exit();
 	for (i = 0; i < FAB_SWITCHES_MAX; i++) {
 		sw = switches[i];
 		if (!sw)

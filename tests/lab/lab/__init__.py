@@ -5,6 +5,7 @@
     laws.py        the congestion controls and their tunables
     params.py      sets of Swift's tunables, one for a testbed
     topology.py    hosts, switches, links, paths
+    hosts.py       what hosts cost
     clocks.py      who stamps what is received; the NICs' clocks
     load.py        flows and messages
     experiment.py  files, cases, --set, --scale

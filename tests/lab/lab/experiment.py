@@ -11,7 +11,7 @@ import functools
 import itertools
 import tomllib
 
-from . import Mistake, TOP, clocks, fields, laws, load, params, topology
+from . import Mistake, TOP, clocks, fields, hosts, laws, load, params, topology
 from .fields import listing, number, table, text, whole
 
 FILES = TOP / "tests/lab/experiments"
@@ -38,7 +38,7 @@ FIELDS = {
     "expect": listing([], "see EXPECT"),
     "plot": listing([], "see PLOT"),
 }
-HOSTS = clocks.HOSTS | {
+HOSTS = clocks.HOSTS | hosts.HOSTS | {
     "qdisc": text("fq", "queueing discipline of the hosts, whatever the law", ("fq", "pfifo_fast")),
 }
 TIME = {
@@ -163,9 +163,10 @@ def look_up(spec, key):
 
 def resolve_spec(raw):
     """All of an experiment's parameters, checked, with defaults."""
+    asked = fields.fill("hosts", HOSTS, raw.get("hosts", {}))
     spec = {
-        "topology": topology.resolve(raw.get("topology", {})),
-        "hosts": fields.fill("hosts", HOSTS, raw.get("hosts", {})),
+        "topology": topology.resolve(hosts.apply(raw.get("topology", {}), asked["model"])),
+        "hosts": asked,
         "load": {name: load.resolve(name, fields.check(f"load.{name}", table(""), one))
                  for name, one in raw.get("load", {}).items()},
         "laws": {name: laws.resolve(name, fields.check(f"laws.{name}", table(""), one))
@@ -182,6 +183,7 @@ def resolve_spec(raw):
     for name, one in spec["load"].items():
         if spec["time"]["sample_us"] and one.get("pool", 0) > one.get("flows", 1):
             raise Mistake(f"load.{name}.pool={one['pool']}: expected flows={one['flows']}, where time.sample_us samples them")
+    hosts.check(spec)
     clocks.check(spec)
     return spec
 

@@ -19,6 +19,17 @@ HOST = {
     "rx_pkt_ns": whole(None, 0, 1_000_000, "host's service time a packet"),
     "rx_kb_ns": whole(None, 0, 1_000_000, "host's service time per 1024 bytes"),
     "rx_wake_ns": whole(1000, 0, 1_000_000, "to wake for the first packet of some, at most"),
+    "cores": whole(None, 0, 256, "with an RX queue each, that take time; 0 = hosts that cost nothing"),
+    "gro": whole(None, 0, 1, "segments are merged, as the kernel does it"),
+    "rx_usecs": whole(None, 0, 10_000, "to the interrupt, from the first frame that waits for it; as of ethtool -C"),
+    "rx_frames": whole(None, 0, 65_536, "so many do not wait longer; 0 = they do"),
+    "irq_ns": whole(None, 0, 1_000_000, "from an interrupt to a softirq on an idle core, at least; rx_wake_ns on top, at most"),
+    "seg_ns": whole(None, 0, 1_000_000, "CPU time a segment, of whatever size, received or sent"),
+    "ack_ns": whole(None, 0, 1_000_000, "CPU time a pure ACK, received or sent"),
+    "timer_ns": whole(None, 0, 1_000_000, "CPU time of what sends without being answered: timers, calls, completions"),
+    "timer_slack_ns": whole(None, 0, 1_000_000, "by which it is late on an idle core, at most"),
+    "noise_ns": whole(None, 0, 1_000_000_000, "a burst in which a core does something else"),
+    "noise_every_ns": whole(None, 0, 1_000_000_000, "from one to the next on average (uniform, 0 to twice that)"),
     "rx_stage": text(None, "where packets wait for the host", ("ring", "stack")),
     "stamps": whole(None, 0, 1, "hardware stamps"),
     "netdev_stamps": whole(None, 0, 1, "which the driver makes when it is asked"),
@@ -129,9 +140,10 @@ class Topology:
 
     # What the guest is told.
 
-    def host_args(self, host, seed, more=None):
-        """`more`: on top of what all have; what the experiment says of this one wins."""
+    def host_args(self, host, seed, more=None, last=None):
+        """`more`: on top of what all have; what the experiment says of this one wins, but over `last`."""
         args = {"mtu": self.spec["mtu"]} | (more or {}) | self.spec["host"] | (self.spec["receiver"] if host == 0 else {})
+        args |= last or {}
         return " ".join(f"{k}={v}" for k, v in (args | {"seed": seed}).items())
 
     def switch_lines(self, seed):

@@ -20,7 +20,7 @@ import tempfile
 import threading
 import time
 
-from . import OUT, TOP, Failure, Mistake, clocks, experiment, laws, load, topology
+from . import OUT, TOP, Failure, Mistake, clocks, experiment, hosts, laws, load, topology
 
 GUEST = TOP / "tests/lab/guest.py"
 START_NS = 10**18  # of the guest's CLOCK_REALTIME
@@ -90,8 +90,8 @@ def network(spec, t, all_laws, seed):
         "sysctls": KERNEL_SYSCTLS | {"net.core.default_qdisc": spec["hosts"]["qdisc"],
                                      "net.ipv4.tcp_allowed_congestion_control": " ".join(names)},
         "host_sysctls": HOST_SYSCTLS | laws.sysctls(law) | spec["sysctls"],
-        "hosts": [{"id": i, "args": t.host_args(i, seed, clocks.nic_args(spec["hosts"], i, seed))}
-                  for i in range(t.hosts)],
+        "hosts": [{"id": i, "args": t.host_args(i, seed, clocks.nic_args(spec["hosts"], i, seed),
+                                                hosts.quiet(spec, i, t.hosts, seed))} for i in range(t.hosts)],
         "switches": t.switch_lines(seed),
         "links": t.link_lines(),
     }
