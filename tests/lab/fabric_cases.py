@@ -16,6 +16,7 @@ import time
 import traceback
 
 import fabric_host_cases
+import fabric_path_cases
 import fabric_net as fn
 import guest
 from fabric_net import (ETH_P_IP, Net, Port, Stats, command, control, frame, hwtstamp, now_ns, path_ps, stamping,
@@ -723,6 +724,8 @@ def lines(module):
         ("host id=5 cores=1 noise_ns=5 noise_every_ns=999", errno.EINVAL), ("host id=5 cores=0 seg_ns=1", errno.EINVAL),
         ("host id=0", errno.EEXIST), ("switch id=0", errno.EEXIST), ("switch id=1024", errno.EINVAL),
         ("switch id=7 buffer_bytes=1", errno.EINVAL), ("switch id=7 buffer_bytes=4294967296", errno.EINVAL),
+        ("switch id=7 pfc_xoff_bytes=4294967296", errno.EINVAL), ("switch id=7 pfc_xoff_bytes=10 pfc_xon_bytes=11", errno.EINVAL),
+        ("fault link=0 avoid=2", errno.EINVAL),
         ("switch id=7 alpha_milli=0", errno.EINVAL), ("switch id=7 weights=1,2", errno.EINVAL),
         ("switch id=7 weights=1,2,3,4,5,6,7,8,9", errno.EINVAL), ("switch id=7 weights=1,2,3,4,5,6,7,1001", errno.EINVAL),
         ("switch id=7 weights=1,2,3,4,5,6,7,", errno.EINVAL), ("switch id=7 spray=2", errno.EINVAL),
@@ -850,7 +853,7 @@ def unload(module):
 
 
 CASES = (timing, tso, conservation, buffers, used, classes, routes, faults, carrier, service, wake, queues, phc, napi, quiet, lines, unload,
-         *fabric_host_cases.CASES)
+         *fabric_host_cases.CASES, *fabric_path_cases.CASES)
 
 
 def main(module, names):

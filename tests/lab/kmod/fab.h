@@ -87,10 +87,14 @@ struct fab_cb {
 	u32 hash; /* of the flow, for ECMP */
 	u32 queued_bytes; /* what a switch's buffer holds it as */
 	u32 truth; /* labfab.h: what the sender's stack marked it with */
+	struct fab_port *in; /* through which the switch that has it got it */
 	u8 class;
 	u8 corrupt;
 	u8 lost;
+	u8 pause; /* enum fab_pause: no frame of a host's, but one for the port at the other end */
 };
+
+enum fab_pause { FAB_PAUSE_NONE, FAB_PAUSE_XOFF, FAB_PAUSE_XON };
 
 static inline struct fab_cb *fab_cb(struct sk_buff *skb)
 {
@@ -100,7 +104,7 @@ static inline struct fab_cb *fab_cb(struct sk_buff *skb)
 
 static inline void fab_drop(struct sk_buff *skb)
 {
-	fab.in_flight--;
+	fab.in_flight -= !fab_cb(skb)->pause;
 	kfree_skb_reason(skb, SKB_DROP_REASON_NOT_SPECIFIED);
 }
 
@@ -123,6 +127,7 @@ struct fab_port_stats {
 	u64 drops, drop_bytes; /* no room in the buffer */
 	u64 marks; /* ECN */
 	u64 lost, corrupted, reordered; /* faults */
+	u64 pauses, paused_ns; /* PFC: how often and for how long it was told to stop */
 	u64 since_ns; /* of the statistics */
 	u64 q_byte_ns; /* integral of the occupancy */
 	u32 q_max_bytes;
@@ -137,6 +142,7 @@ struct fab_port {
 	u64 ps_per_byte_q16;
 	u64 prop_ps;
 	bool down;
+	bool avoid; /* carries, but routes computed from now on go elsewhere */
 
 	u64 free_ps; /* when the frame in transmission is out */
 	struct fab_event tx; /* at free_ps, if anybody waits for it */
@@ -150,6 +156,14 @@ struct fab_port {
 
 	struct sk_buff_head wire; /* in order of arrival */
 	struct fab_event arrival; /* of its head */
+
+	/* PFC, by class. What came in here and is still in the switch; whether the other
+	 * end was told to stop; whether this one was.
+	 */
+	u32 held_bytes[FAB_CLASSES];
+	u8 pausing;
+	u8 paused;
+	u64 paused_since_ns;
 
 	u32 loss_ppm, corrupt_ppm, reorder_ppm;
 	u64 reorder_ps;
@@ -166,6 +180,8 @@ void fab_port_purge(struct fab_port *port);
 void fab_port_send(struct fab_port *port, struct sk_buff *skb, u64 now_ps);
 void fab_port_stats_reset(struct fab_port *port, u64 now_ns);
 void fab_port_account(struct fab_port *port, u64 now_ns);
+void fab_port_account_pause(struct fab_port *port, u64 now_ns);
+void fab_port_resume(struct fab_port *port, u64 now_ps);
 u32 fab_hist_low_bytes(unsigned int bucket);
 
 /* --- Switches ----------------------------------------------------------------------- */
@@ -177,6 +193,7 @@ struct fab_switch {
 	u32 used_max_bytes;
 	u32 alpha_milli;
 	u32 ecn_bytes;
+	u32 pfc_xoff_bytes, pfc_xon_bytes; /* of a class of a port it came in through; 0 = none */
 	u64 latency_ps;
 	u16 weights[FAB_CLASSES];
 	bool shared;
@@ -189,8 +206,10 @@ struct fab_switch {
 	u32 n_ports;
 	struct fab_port **ports;
 	/* For each switch that has hosts (by id): ports on a shortest path. */
-	u16 *route_ports; /* n_ports a row */
-	u16 *route_counts;
+	struct fab_routes {
+		u16 *ports; /* n_ports a row */
+		u16 *counts;
+	} routes, next_routes; /* in use; being computed */
 	/* For each of its own hosts: which port. */
 	u16 *host_ports;
 };
