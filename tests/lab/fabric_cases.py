@@ -15,39 +15,17 @@ import sys
 import time
 import traceback
 
+import fabric_host_cases
+import fabric_path_cases
 import fabric_net as fn
 import guest
 from fabric_net import (ETH_P_IP, Net, Port, Stats, command, control, frame, hwtstamp, now_ns, path_ps, stamping,
                         stamps_of, wire_ps)
+from fabric_tap import near, nearly, ok, plan, same
 from lab import topology
 
 G = 10**9
 LEAKS = "/sys/kernel/debug/kmemleak"  # of a kernel for debugging
-tests = failures = 0
-
-
-def ok(name, good, *detail):
-    global tests, failures
-    tests += 1
-    failures += not good
-    print(f"{'' if good else 'not '}ok {tests} - {name}", flush=True)
-    if not good:
-        for text in detail:
-            print(f"# {str(text)[:600]}", flush=True)
-
-
-def same(name, got, want):
-    ok(name, got == want, f"got  {got}", f"want {want}")
-
-
-def nearly(name, got, want):
-    """Rows whose first column is of the kernel's clock, which at times goes on a nanosecond when read."""
-    ok(name, [row[1:] for row in got] == [row[1:] for row in want]
-       and all(0 <= a[0] - b[0] <= 1 for a, b in zip(got, want)), f"got  {got}", f"want {want}")
-
-
-def near(name, got, want, tolerance):
-    ok(f"{name} ({want} +- {tolerance})", abs(got - want) <= tolerance, f"got {got}")
 
 
 # --- Time ---------------------------------------------------------------------------------
@@ -741,8 +719,13 @@ def lines(module):
         ("host id=5 color=3", errno.EINVAL), ("host id=5 mtu=100", errno.EINVAL), ("host id=5 mtu=9217", errno.EINVAL),
         ("host id=5 rx_stage=moon", errno.EINVAL), ("host id=5 phc_drift_ppb=1000001", errno.EINVAL),
         ("host id=5 phc_offset_ns=abc", errno.EINVAL), ("host id=5 txq_pkts=18446744073709551616", errno.EINVAL),
+        ("host id=5 gro=1", errno.EINVAL), ("host id=5 cores=257", errno.EINVAL), ("host id=5 cores=1 gro=2", errno.EINVAL),
+        ("host id=5 cores=1 rx_usecs=10001", errno.EINVAL), ("host id=5 cores=1 noise_ns=5", errno.EINVAL),
+        ("host id=5 cores=1 noise_ns=5 noise_every_ns=999", errno.EINVAL), ("host id=5 cores=0 seg_ns=1", errno.EINVAL),
         ("host id=0", errno.EEXIST), ("switch id=0", errno.EEXIST), ("switch id=1024", errno.EINVAL),
         ("switch id=7 buffer_bytes=1", errno.EINVAL), ("switch id=7 buffer_bytes=4294967296", errno.EINVAL),
+        ("switch id=7 pfc_xoff_bytes=4294967296", errno.EINVAL), ("switch id=7 pfc_xoff_bytes=10 pfc_xon_bytes=11", errno.EINVAL),
+        ("fault link=0 avoid=2", errno.EINVAL),
         ("switch id=7 alpha_milli=0", errno.EINVAL), ("switch id=7 weights=1,2", errno.EINVAL),
         ("switch id=7 weights=1,2,3,4,5,6,7,8,9", errno.EINVAL), ("switch id=7 weights=1,2,3,4,5,6,7,1001", errno.EINVAL),
         ("switch id=7 weights=1,2,3,4,5,6,7,", errno.EINVAL), ("switch id=7 spray=2", errno.EINVAL),
@@ -869,7 +852,8 @@ def unload(module):
         ok("and the module loads and works again", " 0% packet loss" in net.hosts[0].run("ping", "-qc2", "-W5", fn.address(1)))
 
 
-CASES = (timing, tso, conservation, buffers, used, classes, routes, faults, carrier, service, wake, queues, phc, napi, quiet, lines, unload)
+CASES = (timing, tso, conservation, buffers, used, classes, routes, faults, carrier, service, wake, queues, phc, napi, quiet, lines, unload,
+         *fabric_host_cases.CASES, *fabric_path_cases.CASES)
 
 
 def main(module, names):
@@ -891,8 +875,7 @@ def main(module, names):
         for _ in range(2):
             guest.write(LEAKS, "scan")
         same("no memory is lost", guest.read(LEAKS).decode(), "")
-    print(f"1..{tests}", flush=True)
-    return 1 if failures else 0
+    return plan()
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@
  *   fab_port.c    a transmitter: classes, buffer, ECN, the wire, faults, occupancy
  *   fab_switch.c  TTL, routes, ECMP; shared buffer
  *   fab_nic.c     net_device: TSO, BQL, RX ring, host service, ethtool
+ *   fab_core.c    a host that costs: cores, interrupts, GRO, what work takes
  *   fab_phc.c     a NIC's clock, and its stamps
  *
  * Everything below is protected by fab.lock, but for what says otherwise.
@@ -51,6 +52,7 @@ struct fab_engine {
 	u64 now_ps; /* of the latest event */
 	bool running; /* in the timer's callback */
 	struct sk_buff_head up; /* frames that hosts' stacks get after this event */
+	struct fab_core *core; /* whose work is done after this event, or NULL */
 	u64 events;
 	u64 hops; /* frames put on a wire */
 	u64 in_flight; /* frames between a NIC's TX queue and the end of another's ring */
@@ -85,10 +87,14 @@ struct fab_cb {
 	u32 hash; /* of the flow, for ECMP */
 	u32 queued_bytes; /* what a switch's buffer holds it as */
 	u32 truth; /* labfab.h: what the sender's stack marked it with */
+	struct fab_port *in; /* through which the switch that has it got it */
 	u8 class;
 	u8 corrupt;
 	u8 lost;
+	u8 pause; /* enum fab_pause: no frame of a host's, but one for the port at the other end */
 };
+
+enum fab_pause { FAB_PAUSE_NONE, FAB_PAUSE_XOFF, FAB_PAUSE_XON };
 
 static inline struct fab_cb *fab_cb(struct sk_buff *skb)
 {
@@ -98,7 +104,7 @@ static inline struct fab_cb *fab_cb(struct sk_buff *skb)
 
 static inline void fab_drop(struct sk_buff *skb)
 {
-	fab.in_flight--;
+	fab.in_flight -= !fab_cb(skb)->pause;
 	kfree_skb_reason(skb, SKB_DROP_REASON_NOT_SPECIFIED);
 }
 
@@ -121,6 +127,7 @@ struct fab_port_stats {
 	u64 drops, drop_bytes; /* no room in the buffer */
 	u64 marks; /* ECN */
 	u64 lost, corrupted, reordered; /* faults */
+	u64 pauses, paused_ns; /* PFC: how often and for how long it was told to stop */
 	u64 since_ns; /* of the statistics */
 	u64 q_byte_ns; /* integral of the occupancy */
 	u32 q_max_bytes;
@@ -135,6 +142,7 @@ struct fab_port {
 	u64 ps_per_byte_q16;
 	u64 prop_ps;
 	bool down;
+	bool avoid; /* carries, but routes computed from now on go elsewhere */
 
 	u64 free_ps; /* when the frame in transmission is out */
 	struct fab_event tx; /* at free_ps, if anybody waits for it */
@@ -148,6 +156,14 @@ struct fab_port {
 
 	struct sk_buff_head wire; /* in order of arrival */
 	struct fab_event arrival; /* of its head */
+
+	/* PFC, by class. What came in here and is still in the switch; whether the other
+	 * end was told to stop; whether this one was.
+	 */
+	u32 held_bytes[FAB_CLASSES];
+	u8 pausing;
+	u8 paused;
+	u64 paused_since_ns;
 
 	u32 loss_ppm, corrupt_ppm, reorder_ppm;
 	u64 reorder_ps;
@@ -164,6 +180,8 @@ void fab_port_purge(struct fab_port *port);
 void fab_port_send(struct fab_port *port, struct sk_buff *skb, u64 now_ps);
 void fab_port_stats_reset(struct fab_port *port, u64 now_ns);
 void fab_port_account(struct fab_port *port, u64 now_ns);
+void fab_port_account_pause(struct fab_port *port, u64 now_ns);
+void fab_port_resume(struct fab_port *port, u64 now_ps);
 u32 fab_hist_low_bytes(unsigned int bucket);
 
 /* --- Switches ----------------------------------------------------------------------- */
@@ -175,6 +193,7 @@ struct fab_switch {
 	u32 used_max_bytes;
 	u32 alpha_milli;
 	u32 ecn_bytes;
+	u32 pfc_xoff_bytes, pfc_xon_bytes; /* of a class of a port it came in through; 0 = none */
 	u64 latency_ps;
 	u16 weights[FAB_CLASSES];
 	bool shared;
@@ -187,8 +206,10 @@ struct fab_switch {
 	u32 n_ports;
 	struct fab_port **ports;
 	/* For each switch that has hosts (by id): ports on a shortest path. */
-	u16 *route_ports; /* n_ports a row */
-	u16 *route_counts;
+	struct fab_routes {
+		u16 *ports; /* n_ports a row */
+		u16 *counts;
+	} routes, next_routes; /* in use; being computed */
 	/* For each of its own hosts: which port. */
 	u16 *host_ports;
 };
@@ -210,6 +231,9 @@ struct fab_phc {
 
 struct fab_host_config {
 	u64 id, mtu, txq_pkts, ring_pkts, rx_pkt_ns, rx_kb_ns, rx_wake_ns;
+	/* Of a host that costs, if it has cores. */
+	u64 cores, gro, rx_usecs, rx_frames, irq_ns, seg_ns, ack_ns, timer_ns, timer_slack_ns;
+	u64 noise_ns, noise_every_ns;
 	u64 stamps, netdev_stamps, phc, seed;
 	s64 phc_offset_ns, phc_drift_ppb;
 	bool ring_stage;
@@ -227,10 +251,12 @@ struct fab_host {
 	struct sk_buff_head ring; /* arrived, not yet served */
 	struct fab_event service; /* of its head */
 	struct rnd_state rnd;
+	struct fab_core *cores; /* instead of ring and service; config.cores of them, or NULL */
 	u64 service_ns; /* spent so far */
 	u64 tx_pkts, tx_bytes, tso_pkts;
 	u64 rx_pkts, rx_bytes, rx_missed, rx_crc_errors;
 	u32 ring_max_pkts;
+	u64 irqs, segments, noise_ns; /* of cores */
 };
 
 struct fab_host *fab_nic_create(const struct fab_host_config *config, struct net *net);
@@ -239,6 +265,48 @@ void fab_nic_rx(struct fab_host *host, struct sk_buff *skb, u64 now_ps);
 void fab_nic_tx_start(struct fab_host *host, struct sk_buff *skb, u64 now_ps);
 void fab_nic_tx_done(struct fab_host *host, struct sk_buff *skb);
 void fab_nic_up(struct fab_host *host, struct sk_buff *skb);
+void fab_nic_send(struct fab_host *host, struct sk_buff *skb, u64 now_ps);
+int fab_nic_poll(struct napi_struct *napi, int budget);
+
+/* --- Cores -------------------------------------------------------------------------- */
+
+enum fab_work {
+	FAB_WORK_NONE,
+	FAB_WORK_FRAMES, /* from the ring to GRO */
+	FAB_WORK_FLUSH, /* the end of a poll: GRO lets go what it has */
+	FAB_WORK_SEGMENT, /* from GRO to the stack */
+};
+
+struct fab_core {
+	struct fab_host *host;
+	struct napi_struct napi; /* of its RX queue: GRO's state */
+	struct fab_event irq; /* the interrupt of what waits in the ring */
+	struct fab_event step; /* of a poll: work begins, or is done */
+	struct fab_event tx; /* of the head of out */
+	struct sk_buff_head ring; /* arrived, not yet taken by a poll */
+	struct sk_buff_head frames; /* taken, being worked on */
+	struct sk_buff_head segments; /* out of GRO, not yet in the stack */
+	struct sk_buff_head out; /* sent, not yet with the NIC */
+	enum fab_work work; /* begun, done at step */
+	bool polling; /* from its interrupt to the end of the last poll */
+	bool flushed;
+	u32 budget; /* frames that this poll may still take */
+	u64 free_ps; /* when all that it was given is done */
+	u64 called_ps; /* when something other than a frame last called it */
+	u64 noise_ps; /* when it is next away */
+	struct rnd_state rnd;
+};
+
+int fab_cores_init(void);
+void fab_cores_exit(void);
+int fab_cores_create(struct fab_host *host);
+void fab_cores_purge(struct fab_host *host);
+void fab_cores_flush(struct fab_host *host);
+void fab_cores_destroy(struct fab_host *host);
+void fab_core_rx(struct fab_host *host, struct sk_buff *skb, u64 now_ps);
+void fab_core_finish(void);
+u64 fab_core_tx_ns(const struct fab_host *host, const struct sk_buff *skb);
+void fab_core_tx(struct fab_host *host, struct sk_buff *frames, u64 for_ns, u64 now_ps);
 
 /* --- PHC ---------------------------------------------------------------------------- */
 

@@ -43,6 +43,11 @@ static void fab_hand_up(void)
 		netif_receive_skb(skb);
 		spin_lock(&fab.lock);
 	}
+	if (unlikely(fab.core)) {
+		spin_unlock(&fab.lock);
+		fab_core_finish();
+		spin_lock(&fab.lock);
+	}
 }
 
 /* All that is due; what comes next, or NULL. */

@@ -65,12 +65,36 @@ static int fab_signed(const char *key, const char *text, s64 limit, s64 *to)
 	return 0;
 }
 
+/* What cores alone have needs some; a gap between bursts of noise is longer than nothing. */
+static int fab_check_cores(const struct fab_host_config *c, const struct lab_arg *args, int n)
+{
+	static const char * const needs_cores[] = {
+		"gro", "rx_usecs", "rx_frames", "irq_ns", "seg_ns", "ack_ns", "timer_ns",
+		"timer_slack_ns", "noise_ns", "noise_every_ns",
+	};
+	int i;
+
+	for (i = 0; i < n && !c->cores; i++) {
+		if (args[i].given &&
+		    match_string(needs_cores, ARRAY_SIZE(needs_cores), args[i].name) >= 0) {
+			pr_err("%s: expected cores of 1 or more\n", args[i].name);
+			return -EINVAL;
+		}
+	}
+	if (c->noise_ns && c->noise_every_ns < 1000) {
+		pr_err("noise_every_ns=%llu: expected 1000 to 1000000000 with noise_ns\n",
+		       c->noise_every_ns);
+		return -EINVAL;
+	}
+	return 0;
+}
+
 static int fab_control_host(char *line)
 {
 	struct fab_host_config c = {
-		.mtu = 1500, .txq_pkts = 1024, .ring_pkts = 1024, .stamps = 1, .seed = 1,
+		.mtu = 1500, .txq_pkts = 1024, .ring_pkts = 1024, .gro = 1, .stamps = 1, .seed = 1,
 	};
-	char *offset = NULL, *drift = NULL, *stage = "stack";
+	char *offset = NULL, *drift = NULL, *stage = NULL;
 	struct lab_arg args[] = {
 		LAB_NEEDED("id", 0, LABFAB_HOSTS_MAX - 1, &c.id),
 		LAB_NUMBER("mtu", 1280, 9216, &c.mtu),
@@ -79,6 +103,17 @@ static int fab_control_host(char *line)
 		LAB_NUMBER("rx_pkt_ns", 0, 1000000, &c.rx_pkt_ns),
 		LAB_NUMBER("rx_kb_ns", 0, 1000000, &c.rx_kb_ns),
 		LAB_NUMBER("rx_wake_ns", 0, 1000000, &c.rx_wake_ns),
+		LAB_NUMBER("cores", 0, 256, &c.cores),
+		LAB_NUMBER("gro", 0, 1, &c.gro),
+		LAB_NUMBER("rx_usecs", 0, 10000, &c.rx_usecs),
+		LAB_NUMBER("rx_frames", 0, 65536, &c.rx_frames),
+		LAB_NUMBER("irq_ns", 0, 1000000, &c.irq_ns),
+		LAB_NUMBER("seg_ns", 0, 1000000, &c.seg_ns),
+		LAB_NUMBER("ack_ns", 0, 1000000, &c.ack_ns),
+		LAB_NUMBER("timer_ns", 0, 1000000, &c.timer_ns),
+		LAB_NUMBER("timer_slack_ns", 0, 1000000, &c.timer_slack_ns),
+		LAB_NUMBER("noise_ns", 0, 1000000000, &c.noise_ns),
+		LAB_NUMBER("noise_every_ns", 0, 1000000000, &c.noise_every_ns),
 		LAB_NUMBER("stamps", 0, 1, &c.stamps),
 		LAB_NUMBER("netdev_stamps", 0, 1, &c.netdev_stamps),
 		LAB_NUMBER("phc", 0, 1, &c.phc),
@@ -90,6 +125,9 @@ static int fab_control_host(char *line)
 	struct fab_host *host;
 	int err = lab_parse(line, args, ARRAY_SIZE(args));
 
+	if (!stage)
+		stage = c.cores ? "ring" : "stack";
+	err = err ?: fab_check_cores(&c, args, ARRAY_SIZE(args));
 	err = err ?: fab_signed("phc_offset_ns", offset, S64_MAX / 4, &c.phc_offset_ns);
 	err = err ?: fab_signed("phc_drift_ppb", drift, 1000000, &c.phc_drift_ppb);
 	if (err)
@@ -127,7 +165,7 @@ static int fab_parse_weights(char *text, u16 *weights)
 static int fab_control_switch(char *line)
 {
 	u64 id = 0, buffer = 8 << 20, shared = 0, alpha = 1000, ecn = 0, latency = 0, spray = 0;
-	u64 seed = 1;
+	u64 seed = 1, xoff = 0, xon = 0;
 	char *weights = NULL;
 	struct lab_arg args[] = {
 		LAB_NEEDED("id", 0, FAB_SWITCHES_MAX - 1, &id),
@@ -135,6 +173,8 @@ static int fab_control_switch(char *line)
 		LAB_NUMBER("shared", 0, 1, &shared),
 		LAB_NUMBER("alpha_milli", 1, 1000000, &alpha),
 		LAB_NUMBER("ecn_bytes", 0, U32_MAX, &ecn),
+		LAB_NUMBER("pfc_xoff_bytes", 0, U32_MAX, &xoff),
+		LAB_NUMBER("pfc_xon_bytes", 0, U32_MAX, &xon),
 		LAB_NUMBER("latency_ns", 0, 1000000, &latency),
 		LAB_NUMBER("spray", 0, 1, &spray),
 		LAB_NUMBER("seed", 0, U32_MAX, &seed),
@@ -145,6 +185,10 @@ static int fab_control_switch(char *line)
 
 	if (err)
 		return err;
+	if (xon > xoff) {
+		pr_err("pfc_xon_bytes=%llu: expected 0 to %llu, pfc_xoff_bytes\n", xon, xoff);
+		return -EINVAL;
+	}
 	if (switches[id])
 		return -EEXIST;
 	sw = kzalloc(sizeof(*sw), GFP_KERNEL);
@@ -160,6 +204,8 @@ static int fab_control_switch(char *line)
 	sw->shared = shared;
 	sw->alpha_milli = alpha;
 	sw->ecn_bytes = ecn;
+	sw->pfc_xoff_bytes = xoff;
+	sw->pfc_xon_bytes = xon;
 	sw->latency_ps = latency * FAB_PS_PER_NS;
 	sw->spray = spray;
 	sw->seed = seed;
@@ -268,17 +314,23 @@ static int fab_control_link(char *line)
 
 /* --- Routes ------------------------------------------------------------------------- */
 
+static void fab_free_routes(struct fab_routes *routes)
+{
+	kvfree(routes->ports);
+	kvfree(routes->counts);
+	*routes = (struct fab_routes){};
+}
+
 static int fab_alloc_routes(struct fab_switch *sw)
 {
 	u32 i;
 
-	kvfree(sw->route_ports);
-	kvfree(sw->route_counts);
-	kvfree(sw->host_ports);
-	sw->route_ports = kvcalloc(FAB_SWITCHES_MAX, sw->n_ports * sizeof(u16), GFP_KERNEL);
-	sw->route_counts = kvcalloc(FAB_SWITCHES_MAX, sizeof(u16), GFP_KERNEL);
-	sw->host_ports = kvcalloc(LABFAB_HOSTS_MAX, sizeof(u16), GFP_KERNEL);
-	if (!sw->route_ports || !sw->route_counts || !sw->host_ports)
+	fab_free_routes(&sw->next_routes);
+	sw->next_routes.ports = kvcalloc(FAB_SWITCHES_MAX, sw->n_ports * sizeof(u16), GFP_KERNEL);
+	sw->next_routes.counts = kvcalloc(FAB_SWITCHES_MAX, sizeof(u16), GFP_KERNEL);
+	if (!sw->host_ports)
+		sw->host_ports = kvcalloc(LABFAB_HOSTS_MAX, sizeof(u16), GFP_KERNEL);
+	if (!sw->next_routes.ports || !sw->next_routes.counts || !sw->host_ports)
 		return -ENOMEM;
 	for (i = 0; i < sw->n_ports; i++) {
 		struct fab_port *peer = sw->ports[i]->peer;
@@ -306,28 +358,28 @@ static void fab_routes_to(struct fab_switch *to, u16 *distance, struct fab_switc
 			struct fab_port *port = sw->ports[i];
 			struct fab_switch *next = port->peer ? port->peer->sw : NULL;
 
-			if (!next)
+			/* Only where it carries both ways: a fault is of both. */
+			if (!next || port->down || port->avoid)
 				continue;
 			if (distance[next->id] == U16_MAX) {
 				distance[next->id] = distance[sw->id] + 1;
 				queue[tail++] = next;
 			}
 			if (distance[next->id] + 1 == distance[sw->id])
-				sw->route_ports[to->id * sw->n_ports +
-						sw->route_counts[to->id]++] = i;
+				sw->next_routes.ports[to->id * sw->n_ports +
+						      sw->next_routes.counts[to->id]++] = i;
 		}
 	}
 }
 
-static int fab_control_start(char *line)
+/* Over all links that are neither down nor to be avoided; in use from one moment on. */
+static int fab_compute_routes(void)
 {
 	struct fab_switch **queue;
 	u16 *distance;
 	u32 i;
 	int err = 0;
 
-	if (started)
-		return -EBUSY;
 	queue = kvcalloc(FAB_SWITCHES_MAX, sizeof(*queue), GFP_KERNEL);
 	distance = kvcalloc(FAB_SWITCHES_MAX, sizeof(*distance), GFP_KERNEL);
 	if (!queue || !distance)
@@ -342,11 +394,39 @@ static int fab_control_start(char *line)
 	kvfree(queue);
 	if (err)
 		return err;
+	spin_lock_bh(&fab.lock);
+	for (i = 0; i < FAB_SWITCHES_MAX; i++)
+		if (switches[i])
+			swap(switches[i]->routes, switches[i]->next_routes);
+	spin_unlock_bh(&fab.lock);
+	for (i = 0; i < FAB_SWITCHES_MAX; i++)
+		if (switches[i])
+			fab_free_routes(&switches[i]->next_routes);
+	return 0;
+}
+
+static int fab_control_start(char *line)
+{
+	u32 i;
+	int err;
+
+	if (started)
+		return -EBUSY;
+	err = fab_compute_routes();
+	if (err)
+		return err;
 	started = true;
 	for (i = 0; i < LABFAB_HOSTS_MAX; i++)
 		if (hosts[i] && hosts[i]->port.peer && !hosts[i]->port.down)
 			netif_carrier_on(hosts[i]->dev);
 	return 0;
+}
+
+static int fab_control_routes(char *line)
+{
+	if (!started)
+		return -EBUSY;
+	return fab_compute_routes();
 }
 
 /* --- Faults and the rest ------------------------------------------------------------ */
@@ -363,7 +443,7 @@ static void fab_carrier(struct fab_port *port, bool down)
 
 static int fab_control_fault(char *line)
 {
-	u64 link = 0, loss = 0, corrupt = 0, reorder = 0, reorder_ns = 0, down = 0;
+	u64 link = 0, loss = 0, corrupt = 0, reorder = 0, reorder_ns = 0, down = 0, avoid = 0;
 	struct lab_arg args[] = {
 		LAB_NEEDED("link", 0, FAB_LINKS_MAX - 1, &link),
 		LAB_NUMBER("loss_ppm", 0, 1000000, &loss),
@@ -371,6 +451,7 @@ static int fab_control_fault(char *line)
 		LAB_NUMBER("reorder_ppm", 0, 1000000, &reorder),
 		LAB_NUMBER("reorder_ns", 0, 1000000000, &reorder_ns),
 		LAB_NUMBER("down", 0, 1, &down),
+		LAB_NUMBER("avoid", 0, 1, &avoid),
 	};
 	int err = lab_parse(line, args, ARRAY_SIZE(args));
 	int i;
@@ -389,7 +470,10 @@ static int fab_control_fault(char *line)
 		port->corrupt_ppm = corrupt;
 		port->reorder_ppm = reorder;
 		port->reorder_ps = reorder_ns * FAB_PS_PER_NS;
+		if (down != port->down)
+			fab_port_resume(port, fab_now_ps());
 		port->down = down;
+		port->avoid = avoid;
 		spin_unlock_bh(&fab.lock);
 		fab_carrier(port, down);
 	}
@@ -431,6 +515,9 @@ static void fab_reset_host(struct fab_host *host)
 	host->rx_crc_errors = 0;
 	host->ring_max_pkts = skb_queue_len(&host->ring);
 	host->service_ns = 0;
+	host->irqs = 0;
+	host->segments = 0;
+	host->noise_ns = 0;
 }
 
 static int fab_control_reset(char *line)
@@ -465,6 +552,7 @@ static const struct lab_verb fab_verbs[] = {
 	{ "switch", fab_control_switch },
 	{ "link", fab_control_link },
 	{ "start", fab_control_start },
+	{ "routes", fab_control_routes },
 	{ "fault", fab_control_fault },
 	{ "phc", fab_control_phc },
 	{ "reset", fab_control_reset },
@@ -505,6 +593,7 @@ static void fab_show_port(struct seq_file *m, struct fab_port *port, u64 now_ns)
 	int i;
 
 	fab_port_account(port, now_ns);
+	fab_port_account_pause(port, now_ns);
 	time_ns = now_ns - stats->since_ns;
 	seq_puts(m, "port=");
 	fab_show_end(m, port);
@@ -513,9 +602,10 @@ static void fab_show_port(struct seq_file *m, struct fab_port *port, u64 now_ns)
 	seq_printf(m, " link=%u tx_pkts=%llu tx_bytes=%llu drops=%llu drop_bytes=%llu marks=%llu",
 		   port->link, stats->tx_pkts, stats->tx_bytes, stats->drops, stats->drop_bytes,
 		   stats->marks);
-	seq_printf(m, " lost=%llu corrupted=%llu reordered=%llu qlen_bytes=%u qmax_bytes=%u",
-		   stats->lost, stats->corrupted, stats->reordered, port->backlog_bytes,
-		   stats->q_max_bytes);
+	seq_printf(m, " lost=%llu corrupted=%llu reordered=%llu pauses=%llu paused_ns=%llu",
+		   stats->lost, stats->corrupted, stats->reordered, stats->pauses,
+		   stats->paused_ns);
+	seq_printf(m, " qlen_bytes=%u qmax_bytes=%u", port->backlog_bytes, stats->q_max_bytes);
 	seq_printf(m, " qmean_bytes=%llu time_ns=%llu hist=",
 		   time_ns ? div64_u64(stats->q_byte_ns, time_ns) : 0, time_ns);
 	for (i = 0; i < FAB_HIST_BUCKETS; i++) {
@@ -534,7 +624,11 @@ static void fab_show_host(struct seq_file *m, const struct fab_host *host)
 		   host->config.id, host->tx_pkts, host->tx_bytes, host->tso_pkts, host->rx_pkts);
 	seq_printf(m, " rx_bytes=%llu rx_missed=%llu rx_crc_errors=%llu ring_max_pkts=%u",
 		   host->rx_bytes, host->rx_missed, host->rx_crc_errors, host->ring_max_pkts);
-	seq_printf(m, " service_ns=%llu\n", host->service_ns);
+	seq_printf(m, " service_ns=%llu", host->service_ns);
+	if (host->cores)
+		seq_printf(m, " cores=%llu irqs=%llu segments=%llu noise_ns=%llu",
+			   host->config.cores, host->irqs, host->segments, host->noise_ns);
+	seq_putc(m, '\n');
 }
 
 static void fab_show_switch(struct seq_file *m, const struct fab_switch *sw)
@@ -574,6 +668,10 @@ DEFINE_SHOW_ATTRIBUTE(fab_stats);
 
 static int __init labfab_init(void)
 {
+	int err = fab_cores_init();
+
+	if (err)
+		return err;
 	fab_engine_init();
 	debugfs = debugfs_create_dir("labfab", NULL);
 	debugfs_create_file("control", 0200, debugfs, NULL, &fab_control_fops);
@@ -603,6 +701,7 @@ static void __exit labfab_exit(void)
 		}
 	}
 	fab_engine_exit();
+	fab_cores_exit();
 	for (i = 0; i < FAB_SWITCHES_MAX; i++) {
 		sw = switches[i];
 		if (!sw)
@@ -610,8 +709,8 @@ static void __exit labfab_exit(void)
 		for (p = 0; p < sw->n_ports; p++)
 			kfree(sw->ports[p]);
 		kfree(sw->ports);
-		kvfree(sw->route_ports);
-		kvfree(sw->route_counts);
+		fab_free_routes(&sw->routes);
+		fab_free_routes(&sw->next_routes);
 		kvfree(sw->host_ports);
 		kfree(sw);
 	}

@@ -8,6 +8,7 @@
 #include <linux/ethtool.h>
 #include <linux/ip.h>
 #include <linux/ipv6.h>
+#include <linux/rtnetlink.h>
 #include <linux/tcp.h>
 #include <net/busy_poll.h>
 #include <net/gso.h>
@@ -62,8 +63,7 @@ static u8 fab_class(const struct sk_buff *skb)
 	return 0;
 }
 
-static void fab_send_frame(struct fab_host *host, struct sk_buff *skb, u32 hash, u8 class,
-			   u64 now_ps)
+static void fab_label_frame(struct sk_buff *skb, u32 hash, u8 class)
 {
 	struct fab_cb *cb = fab_cb(skb);
 
@@ -72,6 +72,11 @@ static void fab_send_frame(struct fab_host *host, struct sk_buff *skb, u32 hash,
 	cb->class = class;
 	cb->truth = skb->mark;
 	cb->wire_bytes = max_t(u32, skb->len, ETH_ZLEN) + FAB_WIRE_OVERHEAD_BYTES;
+}
+
+/* Into the NIC's queue. */
+void fab_nic_send(struct fab_host *host, struct sk_buff *skb, u64 now_ps)
+{
 	host->tx_pkts++;
 	host->tx_bytes += skb->len;
 	fab.in_flight++;
@@ -90,7 +95,7 @@ static netdev_tx_t fab_xmit(struct sk_buff *skb, struct net_device *dev)
 {
 	struct fab_host *host = netdev_priv(dev);
 	struct sk_buff *frames = skb, *next;
-	u64 now_ps;
+	u64 now_ps, for_ns = 0;
 	u32 hash;
 	u8 class;
 
@@ -98,6 +103,8 @@ static netdev_tx_t fab_xmit(struct sk_buff *skb, struct net_device *dev)
 		goto drop;
 	hash = fab_flow_hash(skb);
 	class = fab_class(skb);
+	if (host->cores)
+		for_ns = fab_core_tx_ns(host, skb);
 	if (fab_wants_stamp(host, skb))
 		skb_shinfo(skb)->tx_flags |= SKBTX_IN_PROGRESS;
 	skb_tx_timestamp(skb);
@@ -113,9 +120,14 @@ static netdev_tx_t fab_xmit(struct sk_buff *skb, struct net_device *dev)
 	if (frames->next)
 		host->tso_pkts++;
 	skb_list_walk_safe(frames, skb, next) {
+		fab_label_frame(skb, hash, class);
+		if (host->cores)
+			continue;
 		skb_mark_not_on_list(skb);
-		fab_send_frame(host, skb, hash, class, now_ps);
+		fab_nic_send(host, skb, now_ps);
 	}
+	if (host->cores)
+		fab_core_tx(host, frames, for_ns, now_ps);
 	if (host->port.backlog_pkts >= host->config.txq_pkts)
 		netif_stop_queue(dev);
 	spin_unlock(&fab.lock);
@@ -252,6 +264,10 @@ void fab_nic_rx(struct fab_host *host, struct sk_buff *skb, u64 now_ps)
 		return;
 	}
 	fab_to_host(host, skb, now_ps);
+	if (host->cores) {
+		fab_core_rx(host, skb, now_ps);
+		return;
+	}
 	if (!host->config.rx_pkt_ns && !host->config.rx_kb_ns && !host->config.rx_wake_ns) {
 		fab_nic_up(host, skb);
 		return;
@@ -313,7 +329,7 @@ static void fab_get_stats64(struct net_device *dev, struct rtnl_link_stats64 *to
 }
 
 /* For a socket that polls: its frames come without. */
-static int fab_poll(struct napi_struct *napi, int budget)
+int fab_nic_poll(struct napi_struct *napi, int budget)
 {
 	napi_complete_done(napi, 0);
 	return 0;
@@ -338,7 +354,9 @@ static int fab_stop(struct net_device *dev)
 	fab_cancel(&host->service);
 	host->rx_missed += skb_queue_len(&host->ring);
 	fab_drop_all(&host->ring);
+	fab_cores_purge(host);
 	spin_unlock_bh(&fab.lock);
+	fab_cores_flush(host);
 	napi_disable(&host->napi);
 	return 0;
 }
@@ -468,17 +486,29 @@ struct fab_host *fab_nic_create(const struct fab_host_config *config, struct net
 	dev->features = FAB_FEATURES;
 	dev->mtu = config->mtu;
 	dev->max_mtu = 9216;
-	netif_napi_add(dev, &host->napi, fab_poll);
+	netif_napi_add(dev, &host->napi, fab_nic_poll);
 
 	err = fab_phc_init(host);
 	if (err)
 		goto free;
+	if (config->cores)
+		err = fab_cores_create(host);
+	if (err)
+		goto exit_phc;
 	netif_carrier_off(dev);
 	err = register_netdev(dev);
 	if (err)
-		goto exit_phc;
+		goto free_cores;
+	if (config->cores && !config->gro) {
+		rtnl_lock();
+		dev->wanted_features &= ~NETIF_F_GRO;
+		netdev_update_features(dev);
+		rtnl_unlock();
+	}
 	return host;
 
+free_cores:
+	fab_cores_destroy(host);
 exit_phc:
 	fab_phc_exit(host);
 free:
@@ -493,6 +523,7 @@ void fab_nic_destroy(struct fab_host *host)
 	if (host->port.peer)
 		fab_port_purge(&host->port);
 	spin_unlock_bh(&fab.lock);
+	fab_cores_destroy(host);
 	fab_phc_exit(host);
 	free_netdev(host->dev);
 }

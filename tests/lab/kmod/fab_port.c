@@ -52,8 +52,107 @@ void fab_port_stats_reset(struct fab_port *port, u64 now_ns)
 {
 	memset(&port->stats, 0, sizeof(port->stats));
 	port->stats.since_ns = now_ns;
+	port->paused_since_ns = now_ns;
 	port->stats.q_max_bytes = port->backlog_bytes;
 	port->seen_ns = now_ns;
+}
+
+/* --- Wire, in order of arrival ------------------------------------------------------ */
+
+/* Behind all that arrive no later; only a reordered frame makes others look further. */
+static void fab_wire_put(struct fab_port *port, struct sk_buff *skb)
+{
+	struct sk_buff *after = skb_peek_tail(&port->wire);
+	u64 at_ps = fab_cb(skb)->at_ps;
+
+	while (after && fab_cb(after)->at_ps > at_ps)
+		after = skb_queue_is_first(&port->wire, after) ? NULL :
+			skb_queue_prev(&port->wire, after);
+	if (after) {
+		__skb_queue_after(&port->wire, after, skb);
+		return;
+	}
+	__skb_queue_head(&port->wire, skb);
+	fab_cancel(&port->arrival);
+	fab_schedule(&port->arrival, at_ps);
+}
+
+/* --- PFC (IEEE 802.1Qbb) ------------------------------------------------------------- */
+
+/*
+ * To the other end of @port, ahead of all that waits here: it shall stop a class, or go on.
+ * (A pause has no timer here: XON always comes, but over a link that is down.)
+ */
+static void fab_pause_send(struct fab_port *port, u8 class, enum fab_pause what, u64 now_ps)
+{
+	struct sk_buff *skb = alloc_skb(ETH_ZLEN, GFP_ATOMIC);
+	u64 wire_bytes = ETH_ZLEN + FAB_WIRE_OVERHEAD_BYTES;
+
+	if (!skb)
+		return; /* asked again by the next frame */
+	port->pausing ^= BIT(class);
+	memset(fab_cb(skb), 0, sizeof(struct fab_cb));
+	fab_cb(skb)->pause = what;
+	fab_cb(skb)->class = class;
+	fab_cb(skb)->at_ps = max(now_ps, port->free_ps) + port->prop_ps +
+			     (wire_bytes * port->ps_per_byte_q16 >> 16);
+	if (port->down)
+		kfree_skb(skb);
+	else
+		fab_wire_put(port, skb);
+}
+
+/* @skb is in the switch's buffer. */
+static void fab_pfc_hold(const struct fab_switch *sw, struct sk_buff *skb, u64 now_ps)
+{
+	struct fab_port *in = fab_cb(skb)->in;
+	u8 class = fab_cb(skb)->class;
+
+	in->held_bytes[class] += fab_cb(skb)->queued_bytes;
+	if (!(in->pausing & BIT(class)) && in->held_bytes[class] > sw->pfc_xoff_bytes)
+		fab_pause_send(in, class, FAB_PAUSE_XOFF, now_ps);
+}
+
+static void fab_pfc_release(const struct fab_switch *sw, struct sk_buff *skb, u64 now_ps)
+{
+	struct fab_port *in = fab_cb(skb)->in;
+	u8 class = fab_cb(skb)->class;
+
+	in->held_bytes[class] -= fab_cb(skb)->queued_bytes;
+	if (in->pausing & BIT(class) && in->held_bytes[class] <= sw->pfc_xon_bytes)
+		fab_pause_send(in, class, FAB_PAUSE_XON, now_ps);
+}
+
+/* While any class is paused. */
+void fab_port_account_pause(struct fab_port *port, u64 now_ns)
+{
+	if (port->paused && now_ns > port->paused_since_ns)
+		port->stats.paused_ns += now_ns - port->paused_since_ns;
+	port->paused_since_ns = now_ns;
+}
+
+static void fab_pause_rx(struct fab_port *port, u8 class, enum fab_pause what, u64 now_ps)
+{
+	fab_port_account_pause(port, div_u64(now_ps, FAB_PS_PER_NS));
+	if (what == FAB_PAUSE_XOFF) {
+		port->paused |= BIT(class);
+		port->stats.pauses++;
+		return;
+	}
+	port->paused &= ~BIT(class);
+	if (port->backlog_pkts && !fab_is_scheduled(&port->tx))
+		fab_schedule(&port->tx, max(now_ps, port->free_ps));
+}
+
+/* Nobody at the other end remembers: as after the link was down. */
+void fab_port_resume(struct fab_port *port, u64 now_ps)
+{
+	int class;
+
+	port->pausing = 0;
+	for (class = 0; class < FAB_CLASSES; class++)
+		if (port->paused & BIT(class))
+			fab_pause_rx(port, class, FAB_PAUSE_XON, now_ps);
 }
 
 /* --- Queues ------------------------------------------------------------------------- */
@@ -70,8 +169,25 @@ static void fab_queue(struct fab_port *port, struct sk_buff *skb, u8 class, u64 
 	if (port->sw) {
 		port->sw->used_bytes += bytes;
 		port->sw->used_max_bytes = max(port->sw->used_max_bytes, port->sw->used_bytes);
+		if (port->sw->pfc_xoff_bytes)
+			fab_pfc_hold(port->sw, skb, now_ps);
 	}
 	port->stats.q_max_bytes = max(port->stats.q_max_bytes, port->backlog_bytes);
+}
+
+/* Whether any frame may leave: of a NIC, whose queue is one, the first. */
+static bool fab_may_send(const struct fab_port *port)
+{
+	int class;
+
+	if (likely(!port->paused))
+		return true;
+	if (!port->sw)
+		return !(port->paused & BIT(fab_cb(skb_peek(&port->classes[0]))->class));
+	for (class = 0; class < FAB_CLASSES; class++)
+		if (!skb_queue_empty(&port->classes[class]) && !(port->paused & BIT(class)))
+			return true;
+	return false;
 }
 
 static bool fab_is_strict(const struct fab_port *port, int class)
@@ -86,13 +202,14 @@ static int fab_next_class(struct fab_port *port)
 	int class;
 
 	for (class = FAB_CLASSES - 1; class >= 0; class--) {
-		if (fab_is_strict(port, class) && !skb_queue_empty(&port->classes[class]))
+		if (fab_is_strict(port, class) && !skb_queue_empty(&port->classes[class]) &&
+		    !(port->paused & BIT(class)))
 			return class;
 	}
 	for (;;) {
 		class = port->turn;
 		head = skb_peek(&port->classes[class]);
-		if (head && !fab_is_strict(port, class)) {
+		if (head && !fab_is_strict(port, class) && !(port->paused & BIT(class))) {
 			if (port->deficit_bytes[class] >= fab_cb(head)->queued_bytes) {
 				port->deficit_bytes[class] -= fab_cb(head)->queued_bytes;
 				return class;
@@ -112,7 +229,7 @@ static struct sk_buff *fab_dequeue(struct fab_port *port, u64 now_ps)
 	struct sk_buff *skb;
 	int class;
 
-	if (!port->backlog_pkts)
+	if (!port->backlog_pkts || !fab_may_send(port))
 		return NULL;
 	fab_port_account(port, div_u64(now_ps, FAB_PS_PER_NS));
 	class = port->backlog_pkts == 1 || !port->sw ? -1 : fab_next_class(port);
@@ -123,8 +240,11 @@ static struct sk_buff *fab_dequeue(struct fab_port *port, u64 now_ps)
 	port->class_bytes[class] -= fab_cb(skb)->queued_bytes;
 	port->backlog_bytes -= fab_cb(skb)->queued_bytes;
 	port->backlog_pkts--;
-	if (port->sw)
+	if (port->sw) {
 		port->sw->used_bytes -= fab_cb(skb)->queued_bytes;
+		if (port->sw->pfc_xoff_bytes)
+			fab_pfc_release(port->sw, skb, now_ps);
+	}
 	return skb;
 }
 
@@ -133,24 +253,6 @@ static struct sk_buff *fab_dequeue(struct fab_port *port, u64 now_ps)
 static bool fab_chance(struct fab_port *port, u32 ppm)
 {
 	return ppm && prandom_u32_state(&port->rnd) % 1000000 < ppm;
-}
-
-/* Behind all that arrive no later; only a reordered frame makes others look further. */
-static void fab_wire_put(struct fab_port *port, struct sk_buff *skb)
-{
-	struct sk_buff *after = skb_peek_tail(&port->wire);
-	u64 at_ps = fab_cb(skb)->at_ps;
-
-	while (after && fab_cb(after)->at_ps > at_ps)
-		after = skb_queue_is_first(&port->wire, after) ? NULL :
-			skb_queue_prev(&port->wire, after);
-	if (after) {
-		__skb_queue_after(&port->wire, after, skb);
-		return;
-	}
-	__skb_queue_head(&port->wire, skb);
-	fab_cancel(&port->arrival);
-	fab_schedule(&port->arrival, at_ps);
 }
 
 static void fab_to_wire(struct fab_port *port, struct sk_buff *skb)
@@ -218,6 +320,12 @@ static void fab_arrival_event(struct fab_event *event, u64 now_ps)
 
 	if (next)
 		fab_schedule(&port->arrival, fab_cb(next)->at_ps);
+	if (unlikely(fab_cb(skb)->pause)) {
+		fab_pause_rx(port->peer, fab_cb(skb)->class, fab_cb(skb)->pause, now_ps);
+		kfree_skb(skb);
+		return;
+	}
+	fab_cb(skb)->in = port->peer;
 	if (port->peer->sw)
 		fab_switch_rx(port->peer->sw, skb, now_ps);
 	else
@@ -232,7 +340,8 @@ void fab_port_send(struct fab_port *port, struct sk_buff *skb, u64 now_ps)
 	u8 class = sw ? fab_cb(skb)->class : 0; /* a NIC has one queue */
 
 	fab_cb(skb)->queued_bytes = skb->len;
-	if (!port->backlog_pkts && now_ps >= port->free_ps && !fab_is_scheduled(&port->tx)) {
+	if (!port->backlog_pkts && now_ps >= port->free_ps && !fab_is_scheduled(&port->tx) &&
+	    likely(!(port->paused & BIT(fab_cb(skb)->class)))) {
 		fab_start(port, skb, now_ps);
 		return;
 	}
@@ -247,7 +356,7 @@ void fab_port_send(struct fab_port *port, struct sk_buff *skb, u64 now_ps)
 		port->stats.marks++;
 	fab_queue(port, skb, class, now_ps);
 	if (!fab_is_scheduled(&port->tx))
-		fab_schedule(&port->tx, port->free_ps);
+		fab_schedule(&port->tx, max(now_ps, port->free_ps));
 }
 
 /* --- Coming and going --------------------------------------------------------------- */
@@ -289,6 +398,7 @@ void fab_port_purge(struct fab_port *port)
 	for (class = 0; class < FAB_CLASSES; class++)
 		fab_drop_all(&port->classes[class]);
 	fab_drop_all(&port->wire);
+	memset(port->held_bytes, 0, sizeof(port->held_bytes));
 	memset(port->class_bytes, 0, sizeof(port->class_bytes));
 	port->backlog_bytes = 0;
 	port->backlog_pkts = 0;

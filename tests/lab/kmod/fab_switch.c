@@ -49,14 +49,14 @@ static struct fab_port *fab_route(struct fab_switch *sw, u32 host, u32 hash)
 		return sw->ports[sw->host_ports[host]];
 	if (!last)
 		return NULL;
-	n = sw->route_counts[last->id];
+	n = sw->routes.counts[last->id];
 	if (!n)
 		return NULL;
 	if (n > 1 && sw->spray)
 		choice = prandom_u32_state(&sw->rnd);
 	else
 		choice = hash_32(hash ^ sw->salt, 32);
-	return sw->ports[sw->route_ports[last->id * sw->n_ports + reciprocal_scale(choice, n)]];
+	return sw->ports[sw->routes.ports[last->id * sw->n_ports + reciprocal_scale(choice, n)]];
 }
 
 void fab_switch_rx(struct fab_switch *sw, struct sk_buff *skb, u64 now_ps)
@@ -78,7 +78,8 @@ void fab_switch_rx(struct fab_switch *sw, struct sk_buff *skb, u64 now_ps)
 /*
  * Static: each port has its own bytes. Shared: a queue may hold alpha times what is
  * free (the dynamic threshold of Choudhury and Hahne), so that few queues may be long
- * and many must be short.
+ * and many must be short. With PFC a class that is stopped in time needs no threshold: what
+ * is under way has room as long as the switch has.
  */
 bool fab_switch_admit(struct fab_switch *sw, struct fab_port *port, u8 class, u32 bytes)
 {
@@ -88,6 +89,8 @@ bool fab_switch_admit(struct fab_switch *sw, struct fab_port *port, u8 class, u3
 		return (u64)port->backlog_bytes + bytes <= sw->buffer_bytes;
 	if ((u64)sw->used_bytes + bytes > sw->buffer_bytes)
 		return false;
+	if (sw->pfc_xoff_bytes)
+		return true;
 	free_bytes = sw->buffer_bytes - sw->used_bytes;
 	return ((u64)port->class_bytes[class] + bytes) * 1000 <= free_bytes * sw->alpha_milli;
 }

@@ -5,8 +5,10 @@
     laws.py        the congestion controls and their tunables
     params.py      sets of Swift's tunables, one for a testbed
     topology.py    hosts, switches, links, paths
+    hosts.py       what hosts cost
     clocks.py      who stamps what is received; the NICs' clocks
     load.py        flows and messages
+    faults.py      what goes wrong in the fabric
     experiment.py  files, cases, --set, --scale
     kernel.py      the lab's kernel and modules
     guest.py       one run: job file, UML process, its files

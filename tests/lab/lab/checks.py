@@ -4,7 +4,7 @@
 import json
 import re
 
-from . import measure
+from . import faults, measure
 
 # Counters of TCP and the stack that move only when the host, not the network, is short of something.
 NEVER = ("TCPMemoryPressures", "TCPRcvQDrop", "PruneCalled", "RcvPruned", "OfoPruned", "TCPBacklogDrop", "ListenDrops",
@@ -75,7 +75,8 @@ def checks(files, run):
     fabric, start = measure.parse_fabric(files["fabric"]), measure.parse_fabric(files["fabric_start"])
     flows = measure.parse_lines(files["flows"])
     # Before, there is IPv6's multicast, which switches do not route.
-    routes = measure.total(fabric["switches"], "no_route", "ttl_expired")
+    # And what a fault has taken the last route from: lost, as by the fault itself.
+    routes = 0 if faults.any_of(run.case.spec["fault"]) else measure.total(fabric["switches"], "no_route", "ttl_expired")
     told = {
         "hosts had room": moved(json.loads(files["counters"])),
         "the window was in time": late(files, run),

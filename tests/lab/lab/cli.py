@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 
-from . import (OUT, Failure, Mistake, checks, clocks, experiment, fields, kernel, laws, measure, params, results, text,
+from . import (OUT, Failure, Mistake, checks, clocks, experiment, fields, hosts, kernel, laws, measure, params, results, text,
                topology, uml)
 
 DESCRIPTION = """The papers' experiments on the real Linux TCP stack, in virtual time
@@ -68,6 +68,7 @@ def build_parser():
                        "experiment is about (its subject)")
     whose.add_argument("--params", metavar="FILE", help="Swift with these tunables (TOML: tunable = value) in all experiments, "
                        "instead of each testbed's (tests/lab/params)")
+    add("--hosts", metavar="MODEL", help="what hosts cost (hosts.model): " + ", ".join(hosts.MODELS))
     add("--case", action="append", metavar="NAME", help="only this case; may be repeated")
     add("--json", metavar="FILE", help="write the result (the log goes to FILE.log too)")
     add("--html", metavar="FILE", help="write a report with plots")
@@ -121,11 +122,18 @@ def choose_cases(given, cases):
     return [case for case in cases if not given or case.name in given]
 
 
+def asked_settings(options):
+    """Of --set, and of --hosts unless that says the same key."""
+    if options.hosts is not None:
+        fields.check("--hosts", hosts.HOSTS["model"], options.hosts)
+    return ({"hosts.model": options.hosts} if options.hosts else {}) | experiment.parse_settings(options.set)
+
+
 class Plan:
     """An experiment's runs, all of them checked."""
 
     def __init__(self, name, options):
-        self.experiment = experiment.read(name, experiment.parse_settings(options.set), options.scale, options.asked)
+        self.experiment = experiment.read(name, asked_settings(options), options.scale, options.asked)
         try:
             self.ccs = choose_ccs(options.cc, self.experiment)
             self.cases = choose_cases(options.case, experiment.cases(self.experiment))

@@ -11,7 +11,7 @@ import functools
 import itertools
 import tomllib
 
-from . import Mistake, TOP, clocks, fields, laws, load, params, topology
+from . import Mistake, TOP, clocks, faults, fields, hosts, laws, load, params, topology
 from .fields import listing, number, table, text, whole
 
 FILES = TOP / "tests/lab/experiments"
@@ -33,12 +33,13 @@ FIELDS = {
     "time": table("see TIME"),
     "measure": table("see MEASURE"),
     "sysctls": table("of each host, on top of the lab's"),
+    "fault": listing([], "see faults.py"),
     "vary": listing([], "axes; each combination of their values is a case"),
     "scale": table("keys that --scale multiplies, and the least they become"),
     "expect": listing([], "see EXPECT"),
     "plot": listing([], "see PLOT"),
 }
-HOSTS = clocks.HOSTS | {
+HOSTS = clocks.HOSTS | hosts.HOSTS | {
     "qdisc": text("fq", "queueing discipline of the hosts, whatever the law", ("fq", "pfifo_fast")),
 }
 TIME = {
@@ -144,15 +145,27 @@ def assign(spec, key, value):
     for depth, folder in enumerate(folders):
         if depth == 1 and folders[0] == "load" and folder not in at and last != "kind":
             raise Mistake(f"{key}={value}: no load {folder}; there is {', '.join(at) or 'none'}")
-        at = at.setdefault(folder, {})
-        if not isinstance(at, dict):
+        at = item(at, folder, key) if isinstance(at, list) else at.setdefault(folder, {})
+        if not isinstance(at, (dict, list)):
             raise Mistake(f"{key}={value}: {folder} is not a table")
+    if isinstance(at, list):
+        raise Mistake(f"{key}={value}: expected {key}.KEY")
     at[last] = value
+
+
+def item(rows, number_, key):
+    """fault.0 is the first [[fault]]."""
+    if not number_.isdigit() or int(number_) >= len(rows):
+        raise Mistake(f"{key}: there is no {number_}; expected 0 to {len(rows) - 1}")
+    return rows[int(number_)]
 
 
 def look_up(spec, key):
     at = spec
     for part in split_key(key):
+        if isinstance(at, list):
+            at = item(at, part, key)
+            continue
         if not isinstance(at, dict) or part not in at:
             return None
         at = at[part]
@@ -163,9 +176,10 @@ def look_up(spec, key):
 
 def resolve_spec(raw):
     """All of an experiment's parameters, checked, with defaults."""
+    asked = fields.fill("hosts", HOSTS, raw.get("hosts", {}))
     spec = {
-        "topology": topology.resolve(raw.get("topology", {})),
-        "hosts": fields.fill("hosts", HOSTS, raw.get("hosts", {})),
+        "topology": topology.resolve(hosts.apply(raw.get("topology", {}), asked["model"])),
+        "hosts": asked,
         "load": {name: load.resolve(name, fields.check(f"load.{name}", table(""), one))
                  for name, one in raw.get("load", {}).items()},
         "laws": {name: laws.resolve(name, fields.check(f"laws.{name}", table(""), one))
@@ -173,6 +187,7 @@ def resolve_spec(raw):
         "time": fields.fill("time", TIME, raw.get("time", {})),
         "measure": fields.fill("measure", MEASURE, raw.get("measure", {})),
         "sysctls": raw.get("sysctls", {}),
+        "fault": faults.resolve(raw.get("fault", [])),
     }
     if spec["time"]["drain_ms"] >= spec["time"]["measure_ms"]:
         raise Mistake(f"time.drain_ms={spec['time']['drain_ms']}: expected less than measure_ms={spec['time']['measure_ms']}")
@@ -182,6 +197,7 @@ def resolve_spec(raw):
     for name, one in spec["load"].items():
         if spec["time"]["sample_us"] and one.get("pool", 0) > one.get("flows", 1):
             raise Mistake(f"load.{name}.pool={one['pool']}: expected flows={one['flows']}, where time.sample_us samples them")
+    hosts.check(spec)
     clocks.check(spec)
     return spec
 
@@ -237,8 +253,8 @@ def cases(experiment):
         if experiment.scale < 1:
             scaled(raw, raw.get("scale", {}), experiment.scale, experiment.settings)
         for key, value in experiment.settings.items():
-            if split_key(key)[0] not in ("topology", "hosts", "load", "laws", "time", "measure", "sysctls"):
-                raise Mistake(f"--set {key}: expected a key of topology, hosts, load, laws, time, measure or sysctls")
+            if split_key(key)[0] not in ("topology", "hosts", "load", "laws", "time", "measure", "sysctls", "fault"):
+                raise Mistake(f"--set {key}: expected a key of topology, hosts, load, laws, time, measure, sysctls or fault")
             assign(raw, key, value)
         params.apply(raw, experiment.tunables)
         result.append(Case("-".join(name for name, _ in combination), values, resolve_spec(raw)))

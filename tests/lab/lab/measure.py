@@ -9,6 +9,8 @@ queue_bytes    of the port with the longest mean queue: mean, p99 (of time); max
 switch_bytes   max: of any switch, what all its ports held at one moment
 ideal          what the links would have delivered of the messages that arrived, whatever the law
                (ideal.py), and goodput_bps as a part of it; where all loads are open
+pauses         PFC's: how often any port was stopped; of the one stopped longest, for what part of the time
+host           of hosts that cost: the busiest one's CPU time, as a part of its cores'; frames a segment, of all
 slowdown       a message's completion time over the least possible, by size; of loads that do not
                wait for their own messages
 truth          of Swift's samples: how far each delay is off (error_ns; error_ratio: of what is true),
@@ -246,7 +248,8 @@ def total(rows, *keys):
 
 def losses(fabric):
     """Frames that were sent and never came: in all."""
-    return total(fabric["ports"], "drops", "lost") + total(fabric["hosts"], "rx_missed", "rx_crc_errors")
+    return (total(fabric["ports"], "drops", "lost") + total(fabric["hosts"], "rx_missed", "rx_crc_errors")
+            + total(fabric["switches"], "no_route"))
 
 
 def loss_ratio(fabric, sent_pkts):
@@ -368,6 +371,25 @@ def truth(data):
             } | {name: part for name, part in told.items() if part}
 
 
+def pauses(fabric, run):
+    """None of switches without PFC."""
+    if not run.case.spec["topology"]["switch"].get("pfc_xoff_bytes"):
+        return None
+    return {"count": total(fabric["ports"], "pauses"),
+            "longest_ratio": max(port["paused_ns"] / port["time_ns"] for port in fabric["ports"])}
+
+
+def host_costs(fabric, seconds):
+    """Of hosts with cores; None if there are none."""
+    hosts = [host for host in fabric["hosts"] if host.get("cores")]
+    if not hosts:
+        return None
+    segments = total(hosts, "segments")
+    return {"cpu_ratio": max(host["service_ns"] / host["cores"] for host in hosts) / (seconds * 1e9),
+            "segment_frames": total(hosts, "rx_pkts") / segments if segments else None,
+            "interrupts_hz": max(host["irqs"] for host in hosts) / seconds}
+
+
 def group_metrics(rows, groups, seconds, run):
     result = {}
     for number, name in enumerate(run.case.spec["load"]):
@@ -434,6 +456,8 @@ def metrics(files, run):
         "queue_bytes": queues(ports),
         "switch_bytes": {"max": switch_max(fabric, ports)},
         "law": breakdown(rows),
+        "pauses": pauses(fabric, run),
+        "host": host_costs(fabric, seconds),
         "groups": group_metrics(rows, groups, seconds, run),
         "counters": {"retrans": total(rows, "retrans"), "rtos": total(rows, "rtos"),
                      "messages": total(rows, "messages"), "drops": total(fabric["ports"], "drops"),

@@ -94,6 +94,7 @@ def hosts(cases, ccs):
     """What all laws have alike, and the window that each begins with."""
     laws_ = {cc: cases[0].spec["laws"].get(cc) or laws.resolve(cc, {}) for cc in ccs}
     return {"qdisc": sorted({case.spec["hosts"]["qdisc"] for case in cases}),
+            "model": sorted({case.spec["hosts"]["model"] for case in cases}),
             "initial_window_pkts": {cc: laws.initial_window(law) for cc, law in laws_.items()}}
 
 

@@ -86,7 +86,8 @@ def hosts_line(result):
     windows = {}
     for cc, pkts in told["initial_window_pkts"].items():
         windows.setdefault(pkts, []).append(cc)
-    return f"hosts: {' and '.join(told['qdisc'])}; initial window " + ", ".join(
+    models = f", {' and '.join(told['model'])}" if "model" in told else ""
+    return f"hosts: {' and '.join(told['qdisc'])}{models}; initial window " + ", ".join(
         f"{pkts} packets ({' '.join(ccs)})" for pkts, ccs in windows.items())
 
 

@@ -19,6 +19,17 @@ HOST = {
     "rx_pkt_ns": whole(None, 0, 1_000_000, "host's service time a packet"),
     "rx_kb_ns": whole(None, 0, 1_000_000, "host's service time per 1024 bytes"),
     "rx_wake_ns": whole(1000, 0, 1_000_000, "to wake for the first packet of some, at most"),
+    "cores": whole(None, 0, 256, "with an RX queue each, that take time; 0 = hosts that cost nothing"),
+    "gro": whole(None, 0, 1, "segments are merged, as the kernel does it"),
+    "rx_usecs": whole(None, 0, 10_000, "to the interrupt, from the first frame that waits for it; as of ethtool -C"),
+    "rx_frames": whole(None, 0, 65_536, "so many do not wait longer; 0 = they do"),
+    "irq_ns": whole(None, 0, 1_000_000, "from an interrupt to a softirq on an idle core, at least; rx_wake_ns on top, at most"),
+    "seg_ns": whole(None, 0, 1_000_000, "CPU time a segment, of whatever size, received or sent"),
+    "ack_ns": whole(None, 0, 1_000_000, "CPU time a pure ACK, received or sent"),
+    "timer_ns": whole(None, 0, 1_000_000, "CPU time of what sends without being answered: timers, calls, completions"),
+    "timer_slack_ns": whole(None, 0, 1_000_000, "by which it is late on an idle core, at most"),
+    "noise_ns": whole(None, 0, 1_000_000_000, "a burst in which a core does something else"),
+    "noise_every_ns": whole(None, 0, 1_000_000_000, "from one to the next on average (uniform, 0 to twice that)"),
     "rx_stage": text(None, "where packets wait for the host", ("ring", "stack")),
     "stamps": whole(None, 0, 1, "hardware stamps"),
     "netdev_stamps": whole(None, 0, 1, "which the driver makes when it is asked"),
@@ -31,6 +42,9 @@ SWITCH = {
     "shared": whole(0, 0, 1, "one buffer for all ports, by dynamic thresholds"),
     "alpha_milli": whole(None, 1, 1_000_000, "of the dynamic thresholds, 1/1000"),
     "ecn_bytes": whole(0, 0, (1 << 32) - 1, "queue above which packets are marked; 0 = none are"),
+    "pfc_xoff_bytes": whole(None, 0, (1 << 32) - 1, "PFC: of a class and a port it came in through, more than this stops the "
+                            "sender; 0 = never"),
+    "pfc_xon_bytes": whole(None, 0, (1 << 32) - 1, "and no more than this lets it go on"),
     "latency_ns": whole(0, 0, 1_000_000, "from the last bit in to the first bit out"),
     "spray": whole(0, 0, 1, "spray packets over equal paths, instead of ECMP by flow"),
     "weights": text(None, "W0,...,W7 of the classes; 0 = strict priority"),
@@ -52,6 +66,7 @@ KINDS = {
     "dumbbell": {
         "left": whole(2, 1, HOSTS_MAX, "hosts 0 to left - 1"),
         "right": whole(2, 1, HOSTS_MAX, "the rest"),
+        "places": fields.listing([], "instead of both: the switch of each host"),
         "switches": whole(2, 2, 64, "in a row between them"),
         "core_rate_bps": whole(0, 0, RATE[1], "of the links between switches; 0 = rate_bps"),
         "core_prop_ns": whole(1000, *PROP, "propagation on the links between switches"),
@@ -129,9 +144,10 @@ class Topology:
 
     # What the guest is told.
 
-    def host_args(self, host, seed, more=None):
-        """`more`: on top of what all have; what the experiment says of this one wins."""
+    def host_args(self, host, seed, more=None, last=None):
+        """`more`: on top of what all have; what the experiment says of this one wins, but over `last`."""
         args = {"mtu": self.spec["mtu"]} | (more or {}) | self.spec["host"] | (self.spec["receiver"] if host == 0 else {})
+        args |= last or {}
         return " ".join(f"{k}={v}" for k, v in (args | {"seed": seed}).items())
 
     def switch_lines(self, seed):
@@ -150,9 +166,10 @@ def build_star(spec):
 
 
 def build_dumbbell(spec):
-    t = Topology(spec, spec["left"] + spec["right"], spec["switches"], tors=list(range(spec["switches"])))
-    for host in range(t.hosts):
-        t.add_host_link(host, 0 if host < spec["left"] else spec["switches"] - 1, spec["rate_bps"])
+    places = spec["places"] or [0] * spec["left"] + [spec["switches"] - 1] * spec["right"]
+    t = Topology(spec, len(places), spec["switches"], tors=list(range(spec["switches"])))
+    for host, place in enumerate(places):
+        t.add_host_link(host, place, spec["rate_bps"])
     for switch in range(spec["switches"] - 1):
         t.add_core_link(switch, switch + 1)
     return t
@@ -188,12 +205,29 @@ def build_fattree(spec):
     return t
 
 
+def check_places(spec, given):
+    if not spec.get("places"):
+        return
+    for key in ("left", "right"):
+        if key in given:
+            raise Mistake(f"topology.{key}={given[key]}: expected none beside places")
+    for place in spec["places"]:
+        if isinstance(place, bool) or not isinstance(place, int) or not 0 <= place < spec["switches"]:
+            raise Mistake(f"topology.places={place}: expected switches, 0 to {spec['switches'] - 1}")
+    if len(spec["places"]) < 2:
+        raise Mistake("topology.places: expected 2 hosts or more")
+
+
 def resolve(given):
     """A [topology] table, checked and filled."""
     kind = fields.check("topology.kind", COMMON["kind"], given.get("kind", "star"))
     spec = fields.fill("topology", COMMON | KINDS[kind], given)
+    check_places(spec, given)
     for part, known in (("switch", SWITCH), ("host", HOST), ("receiver", HOST)):
         spec[part] = fields.fill(f"topology.{part}", known, spec[part])
+    xoff, xon = (spec["switch"].get(f"pfc_{what}_bytes", 0) for what in ("xoff", "xon"))
+    if xon > xoff:
+        raise Mistake(f"topology.switch.pfc_xon_bytes={xon}: expected 0 to {xoff}, pfc_xoff_bytes")
     return spec
 
 

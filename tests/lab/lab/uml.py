@@ -20,7 +20,7 @@ import tempfile
 import threading
 import time
 
-from . import OUT, TOP, Failure, Mistake, clocks, experiment, laws, load, topology
+from . import OUT, TOP, Failure, Mistake, clocks, experiment, faults, hosts, laws, load, topology
 
 GUEST = TOP / "tests/lab/guest.py"
 START_NS = 10**18  # of the guest's CLOCK_REALTIME
@@ -77,6 +77,8 @@ def prepare(case, cc, seed):
     others = [experiment.resolve_law(spec, one["law"]) for one in spec["load"].values() if one["law"]]
     job = network(spec, t, [law, *others], seed) | measurement(case, t)
     job["load"] = lines
+    if spec["fault"]:
+        job["faults"] = faults.events(spec["fault"], t, case.duration_ns)
     job["first_port"] = random.Random(f"{seed}/ports").randrange(*FIRST_PORTS)
     return Run(case, cc, seed, t, flows, job, memory_mb(spec, t, flows))
 
@@ -90,8 +92,8 @@ def network(spec, t, all_laws, seed):
         "sysctls": KERNEL_SYSCTLS | {"net.core.default_qdisc": spec["hosts"]["qdisc"],
                                      "net.ipv4.tcp_allowed_congestion_control": " ".join(names)},
         "host_sysctls": HOST_SYSCTLS | laws.sysctls(law) | spec["sysctls"],
-        "hosts": [{"id": i, "args": t.host_args(i, seed, clocks.nic_args(spec["hosts"], i, seed))}
-                  for i in range(t.hosts)],
+        "hosts": [{"id": i, "args": t.host_args(i, seed, clocks.nic_args(spec["hosts"], i, seed),
+                                                hosts.quiet(spec, i, t.hosts, seed))} for i in range(t.hosts)],
         "switches": t.switch_lines(seed),
         "links": t.link_lines(),
     }
@@ -140,7 +142,7 @@ def place(job, kernel):
 def key(run, kernel):
     """Equal keys, equal results."""
     package = [path.read_bytes() for path in sorted(pathlib.Path(__file__).parent.glob("*.py"))
-               if path.stem in ("measure", "ideal", "checks", "uml", "topology", "load", "clocks")]
+               if path.stem in ("faults", "hosts", "measure", "ideal", "checks", "uml", "topology", "load", "clocks")]
     tools = clocks.built() if "clocks" in run.job else ""
     text = json.dumps([run.job, run.case.spec, run.seed, run.mem_mb, kernel.hash, tools], sort_keys=True)
     return hashlib.sha256(b"".join([text.encode(), GUEST.read_bytes(), *package])).hexdigest()[:24]
