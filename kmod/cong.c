@@ -23,48 +23,7 @@ static u32 swift_srtt_ns(const struct tcp_sock *tp)
 	return swift_saturate_u32((u64)(tp->srtt_us >> 3) * NSEC_PER_USEC);
 }
 
-/*
- * For pacing: the latest, as RACK keeps it. A flow at 0.02 packet samples once in 50
- * RTTs; a smoothed one is from 400 RTTs ago, and thousands of such flows swing around
- * their target instead of yielding to the queue that the packet just met.
- */
-static u32 swift_latest_rtt_ns(const struct tcp_sock *tp)
-{
-	if (!tp->rack.rtt_us) /* a peer without SACK */
-		return swift_srtt_ns(tp);
-	return swift_saturate_u32((u64)tp->rack.rtt_us * NSEC_PER_USEC);
-}
-
 /* --- Windows out ------------------------------------------------------------------- */
-
-/*
- * 3.4: below one packet, a packet each rtt / cwnd. TCP paces by bytes: @bytes is the
- * size of the packet that will be charged for, so that small messages are spaced like
- * full ones.
- *
- * TCP's own timer does it, under sch_fq as well: handed to fq early, a segment would
- * take along the ACK that the peer waits for (3.6: "we decouple data and ACK packets").
- * The RTT is no longer than a datacenter's may be.
- */
-static void swift_set_pacing(struct sock *sk, u32 cwnd_q16, u32 bytes)
-{
-	const struct tcp_sock *tp = tcp_sk(sk);
-	u32 rtt_ns = min_t(u32, swift_latest_rtt_ns(tp),
-			   READ_ONCE(swift_net(sock_net(sk))->max_rtt_ns));
-	u64 rate_Bps = swift_pacing_rate_Bps(cwnd_q16, rtt_ns, bytes);
-
-	if (cwnd_q16 < SWIFT_Q16_ONE) {
-		if (READ_ONCE(sk->sk_pacing_status) != SK_PACING_NEEDED)
-			WRITE_ONCE(sk->sk_pacing_status, SK_PACING_NEEDED);
-	} else if (READ_ONCE(sk->sk_pacing_status) != SK_PACING_NONE &&
-		   READ_ONCE(sk->sk_max_pacing_rate) == ~0UL &&
-		   tp->tcp_wstamp_ns <= tp->tcp_clock_cache) {
-		/* A paced flow's small queue is sized by its rate: ours has none now. */
-		WRITE_ONCE(sk->sk_pacing_status, SK_PACING_NONE);
-	}
-	WRITE_ONCE(sk->sk_pacing_rate,
-		   min_t(u64, rate_Bps, READ_ONCE(sk->sk_max_pacing_rate)));
-}
 
 /* The window to send by: the law's, but for the drains that all flows take together. */
 static u32 swift_send_cwnd_q16(const struct sock *sk, const struct swift_sock *ss)
@@ -83,7 +42,7 @@ static u32 swift_send_cwnd_q16(const struct sock *sk, const struct swift_sock *s
 	return cwnd_q16;
 }
 
-static void swift_apply(struct sock *sk, struct swift_sock *ss, bool new_round)
+static u32 swift_apply(struct sock *sk, struct swift_sock *ss, bool new_round)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	u32 cwnd_q16 = swift_send_cwnd_q16(sk, ss);
@@ -91,32 +50,78 @@ static void swift_apply(struct sock *sk, struct swift_sock *ss, bool new_round)
 
 	ss->drained = cwnd_q16 < swift_cwnd_q16(&ss->law);
 	tcp_snd_cwnd_set(tp, min(pkts, tp->snd_cwnd_clamp));
-	swift_set_pacing(sk, cwnd_q16, tp->mss_cache);
+	/* An application may have raised its limit: TCP knows no other rate of ours. */
+	if (READ_ONCE(sk->sk_pacing_rate) != READ_ONCE(sk->sk_max_pacing_rate))
+		WRITE_ONCE(sk->sk_pacing_rate, READ_ONCE(sk->sk_max_pacing_rate));
+	return cwnd_q16;
+}
+
+/* --- Pacing ------------------------------------------------------------------------- */
+
+/*
+ * Lines 29 to 32, below one packet: a packet each rtt / cwnd. The ACK that empties the
+ * flight says when the next one leaves, by the newest window and RTT: a pacing delay after
+ * the one that it acknowledges. Until then TCP's pacing timer is set, and while it is,
+ * swift_hold() holds data back. The stamps that packets carry stay what they are: ACKs pass
+ * (3.6), TSval never goes back, no RTO grows, and nothing outlives the timer.
+ *
+ * A timer that is cancelled while it waits leaves us its reference to the socket.
+ */
+static void swift_space(struct sock *sk, u32 cwnd_q16, u32 rtt_ns)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	u64 next_ns = rtt_ns ? tp->tcp_clock_cache - rtt_ns : tp->first_tx_mstamp * NSEC_PER_USEC;
+
+	if (tcp_packets_in_flight(tp))
+		return;
+	rtt_ns = min_t(u32, rtt_ns ?: swift_srtt_ns(tp),
+		       READ_ONCE(swift_net(sock_net(sk))->max_rtt_ns));
+	next_ns += swift_pacing_delay_ns(cwnd_q16, rtt_ns);
+	if (hrtimer_try_to_cancel(&tp->pacing_timer) != 1) {
+		if (next_ns <= tp->tcp_clock_cache)
+			return;
+		sock_hold(sk);
+	}
+	hrtimer_start(&tp->pacing_timer, ns_to_ktime(next_ns), HRTIMER_MODE_ABS_PINNED_SOFT);
+}
+
+/* An application that limited its rate meanwhile needs the status that we have set. */
+static void swift_restore_status(struct sock *sk, struct swift_sock *ss)
+{
+	if (ss->held && READ_ONCE(sk->sk_max_pacing_rate) == ~0UL)
+		cmpxchg(&sk->sk_pacing_status, SK_PACING_NEEDED, ss->pacing_status);
+	ss->held = 0;
 }
 
 /*
- * Lines 29 to 32: the ACK's window says when the next packet leaves, a pacing delay after
- * the one that was acknowledged. TCP settled that when it sent that one, by the window of
- * then; a flow at 0.01 packet would act on its news 100 RTTs late. Settle it anew. A timer
- * that is cancelled while it waits leaves us its reference to the socket, and takes it back.
+ * Just before TCP looks whether the pacing lets it send. It does not where the status has it
+ * compare, and the last packet's stamp is ahead of its clock: as it is when both are of this
+ * moment, and the clock 1 ns slow. sch_fq, too, changes the status, with each packet.
  */
-static void swift_respace(struct sock *sk, const struct swift_sock *ss, u32 rtt_ns)
+static void swift_hold(struct sock *sk, struct swift_sock *ss)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
-	u64 gap_ns;
 
-	if (!rtt_ns || tcp_packets_in_flight(tp) || READ_ONCE(sk->sk_max_pacing_rate) != ~0UL)
-		return;
-	rtt_ns = min_t(u32, rtt_ns, READ_ONCE(swift_net(sock_net(sk))->max_rtt_ns));
-	gap_ns = swift_pacing_delay_ns(swift_send_cwnd_q16(sk, ss), rtt_ns);
-	if (!gap_ns) {
-		tp->tcp_wstamp_ns = min(tp->tcp_wstamp_ns, tp->tcp_clock_cache);
+	if (!hrtimer_is_queued(&tp->pacing_timer)) {
+		swift_restore_status(sk, ss);
 		return;
 	}
-	tp->tcp_wstamp_ns = tp->tcp_clock_cache - rtt_ns + gap_ns;
-	if (hrtimer_try_to_cancel(&tp->pacing_timer) == 1)
-		hrtimer_start(&tp->pacing_timer, ns_to_ktime(tp->tcp_wstamp_ns),
-			      HRTIMER_MODE_ABS_PINNED_SOFT);
+	if (!ss->held)
+		ss->pacing_status = READ_ONCE(sk->sk_pacing_status);
+	ss->held = 1;
+	WRITE_ONCE(sk->sk_pacing_status, SK_PACING_NEEDED);
+	if (tp->tcp_wstamp_ns <= tp->tcp_clock_cache)
+		tp->tcp_wstamp_ns = tp->tcp_clock_cache--;
+}
+
+/* Data that waits goes on at once, by another congestion control's rules. */
+static void swift_unhold(struct sock *sk, struct swift_sock *ss)
+{
+	struct hrtimer *timer = &tcp_sk(sk)->pacing_timer;
+
+	swift_restore_status(sk, ss);
+	if (hrtimer_try_to_cancel(timer) == 1)
+		hrtimer_start(timer, 0, HRTIMER_MODE_ABS_PINNED_SOFT);
 }
 
 /* --- The WAN guard ------------------------------------------------------------------ */
@@ -296,6 +301,7 @@ static void swift_cong_control(struct sock *sk, u32 ack, int flag, const struct 
 {
 	struct swift_sock *ss = swift_sk(sk);
 	struct swift_sample in;
+	u32 cwnd_q16;
 
 	/*
 	 * The ACK of a SYN comes before init(). Chosen between SYN and SYN-ACK, init() came
@@ -330,8 +336,9 @@ static void swift_cong_control(struct sock *sk, u32 ack, int flag, const struct 
 	ss->full_sized = 0;
 	ss->has_local = 0;
 	ss->has_echo = 0;
-	swift_respace(sk, ss, in.rtt_ns);
-	swift_apply(sk, ss, swift_new_round(tcp_sk(sk), ss));
+	cwnd_q16 = swift_apply(sk, ss, swift_new_round(tcp_sk(sk), ss));
+	if (rs->prior_mstamp)
+		swift_space(sk, cwnd_q16, in.rtt_ns);
 }
 
 static void swift_cong_control_old(struct sock *sk, const struct rate_sample *rs)
@@ -419,41 +426,19 @@ static void swift_in_ack_event(struct sock *sk, u32 flags)
 }
 
 /*
- * Without this TCP would keep yesterday's window: it does not restart for us. A
- * retransmission after a timeout starts transmission, too, but ends no idle time.
+ * Without this TCP would keep yesterday's window: it does not restart for us. And no ACK
+ * will come to end a drain that the last one fell into.
  */
-static void swift_cwnd_event(struct sock *sk, enum tcp_ca_event event)
+static void swift_tx_start(struct sock *sk, struct swift_sock *ss)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
-	struct swift_sock *ss = swift_sk(sk);
-	const struct sk_buff *head;
-	u32 idle, rto;
+	u32 idle = tcp_jiffies32 - tp->lsndtime;
+	u32 rto = inet_csk(sk)->icsk_rto;
 
-	if (event != CA_EVENT_TX_START || !ss->live)
-		return;
-
-	/* No ACK will come to end a drain that the last one fell into. */
-	if (ss->drained && !tp->packets_out)
+	if (ss->drained)
 		swift_apply(sk, ss, false);
-
-	/*
-	 * With one packet in flight at most, each passes here just before TCP charges it to
-	 * the pacing. A retransmission counts as a full one; one by the timer is spaced by
-	 * the timer, and what it were charged would only delay the repair after it.
-	 */
-	if (swift_cwnd_q16(&ss->law) < SWIFT_Q16_ONE) {
-		head = tp->packets_out ? NULL : tcp_send_head(sk);
-		swift_set_pacing(sk, tp->packets_out && inet_csk(sk)->icsk_retransmits ?
-					     SWIFT_Q16_ONE : swift_cwnd_q16(&ss->law),
-				 head && head->len ? min(head->len, tp->mss_cache) : tp->mss_cache);
-	}
-
-	if (tp->packets_out || !tp->lsndtime ||
+	if (!tp->lsndtime || !rto || idle <= rto ||
 	    !READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_slow_start_after_idle))
-		return;
-	idle = tcp_jiffies32 - tp->lsndtime;
-	rto = inet_csk(sk)->icsk_rto;
-	if (!rto || idle <= rto)
 		return;
 
 	rcu_read_lock();
@@ -463,6 +448,22 @@ static void swift_cwnd_event(struct sock *sk, enum tcp_ca_event event)
 		swift_apply(sk, ss, false);
 	}
 	rcu_read_unlock();
+}
+
+/*
+ * What TCP asks a congestion control just before it sends, whenever it does: here for the
+ * moment's sake. (CA_EVENT_TX_START comes when the first packet is on its way.)
+ */
+static u32 swift_min_tso_segs(struct sock *sk)
+{
+	struct swift_sock *ss = swift_sk(sk);
+
+	if (ss->live) {
+		if (!tcp_sk(sk)->packets_out)
+			swift_tx_start(sk, ss);
+		swift_hold(sk, ss);
+	}
+	return READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_min_tso_segs);
 }
 
 /* --- Coming and going ------------------------------------------------------------------- */
@@ -586,10 +587,10 @@ static void swift_release(struct sock *sk)
 	swift_reset_dscp(sk, ss);
 	swift_uncount(sock_net(sk), flows);
 	net_disable_timestamp();
-	/* The next congestion control starts from whole packets, no drain and no pacing of ours. */
+	swift_unhold(sk, ss);
+	/* The next congestion control starts from whole packets, and no drain. */
 	if (ss->drained)
 		tcp_snd_cwnd_set(tcp_sk(sk), swift_cwnd_q16(&ss->law) >> SWIFT_Q16_SHIFT);
-	WRITE_ONCE(sk->sk_pacing_rate, READ_ONCE(sk->sk_max_pacing_rate));
 }
 
 static void swift_guarded_release(struct sock *sk)
@@ -641,7 +642,7 @@ struct tcp_congestion_ops swift_cong_ops __read_mostly = {
 	.ssthresh = swift_ssthresh,
 	.cong_control = SWIFT_CONG_CONTROL(swift_cong_control, swift_cong_control_old),
 	.set_state = swift_set_state,
-	.cwnd_event = swift_cwnd_event,
+	.min_tso_segs = swift_min_tso_segs,
 	.in_ack_event = swift_in_ack_event,
 	.undo_cwnd = swift_undo_cwnd,
 	.get_info = swift_get_info,

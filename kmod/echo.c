@@ -284,9 +284,6 @@ static unsigned int swift_hook_out(void *priv, struct sk_buff *skb,
 	if (skb->len != offset + th->doff * 4 || th->rst || th->fin)
 		return NF_ACCEPT;
 	if (!th->syn) {
-		/* ACKs do not wait for the pacing of data (3.6), as fq would have them do. */
-		if (skb->tstamp > (s64)tcp_sk(sk)->tcp_clock_cache)
-			skb->tstamp = tcp_sk(sk)->tcp_clock_cache;
 		swift_out_ack(skb, state->pf, swift_sk(sk));
 		return NF_ACCEPT;
 	}

@@ -135,7 +135,9 @@ struct swift_sock {
 	   knows_hops : 1, /* echo_hops was ever told */
 	   timed_out : 1, /* and no RTT was taken since */
 	   drained : 1, /* sends by less than the law's window (D11) */
-	   full_sized : 1; /* rtt_ns is of a segment of the MSS at least */
+	   full_sized : 1, /* rtt_ns is of a segment of the MSS at least */
+	   held : 1, /* data waits for its time, and sk_pacing_status is ours */
+	   pacing_status : 2; /* what it was before */
 	u8 t2_source; /* enum tcp_swift_source */
 	u8 local_source;
 	u8 remote_source;

@@ -20,7 +20,7 @@
  * Units: time in ns, windows in packets as q16 (fixed.h), parameters as prepared
  * by swift_params.h.
  *
- * D1 to D12 below are deviations from the letter of the paper: Documentation/paper.md has
+ * D1 to D13 below are deviations from the letter of the paper: Documentation/paper.md has
  * them all, with their reasons.
  */
 #ifndef SWIFT_CORE_SWIFT_H
@@ -493,27 +493,33 @@ static inline bool swift_on_idle_restart(struct swift_state *s, const struct swi
 
 /* --- Sending (3.4, Algorithm 1 lines 29 to 32) -------------------------------------- */
 
-/* Time between packets, ns; 0 = unpaced. */
+/*
+ * Time between packets, ns; 0 = unpaced. D13: no longer than Falcon's 34 ms. A flow that is
+ * silent for longer hears of nothing, and looks dead to those who watch it.
+ */
+#define SWIFT_PACING_DELAY_MAX_NS (1ULL << 25)
+
 static inline u64 swift_pacing_delay_ns(u32 cwnd_q16, u32 rtt_ns)
 {
+	u64 delay_ns;
+
 	if (cwnd_q16 >= SWIFT_Q16_ONE)
 		return 0;
-	return SWIFT_DIV_U64((u64)rtt_ns << SWIFT_Q16_SHIFT, cwnd_q16);
+	delay_ns = SWIFT_DIV_U64((u64)rtt_ns << SWIFT_Q16_SHIFT, cwnd_q16);
+	return delay_ns < SWIFT_PACING_DELAY_MAX_NS ? delay_ns : SWIFT_PACING_DELAY_MAX_NS;
 }
 
 /*
- * The same as a rate for stacks that pace by bytes: @packet_bytes each pacing
- * delay, at least 1 byte/s; all ones = unpaced.
+ * The same as a rate for stacks that pace by bytes: @packet_bytes each pacing delay; all
+ * ones = unpaced.
  */
 static inline u64 swift_pacing_rate_Bps(u32 cwnd_q16, u32 rtt_ns, u32 packet_bytes)
 {
 	u64 delay_ns = swift_pacing_delay_ns(cwnd_q16, rtt_ns);
-	u64 rate_Bps;
 
 	if (!delay_ns)
 		return ~0ULL;
-	rate_Bps = SWIFT_DIV_U64((u64)packet_bytes * 1000000000ULL, delay_ns);
-	return rate_Bps ? rate_Bps : 1;
+	return SWIFT_DIV_U64((u64)packet_bytes * 1000000000ULL, delay_ns);
 }
 
 /*

@@ -52,7 +52,7 @@ SWIFT = ("target_policy=static", "base_target_ns=1500000", "endpoint_target_ns=4
          "fs_range_ns=500000", "max_rtt_ns=1000000000")
 # All operations that TCP may call for an ACK; the first is the one that each ACK takes.
 OPERATIONS = {
-    "swift": ("swift_cong_control", "swift_in_ack_event", "swift_cwnd_event", "swift_set_state",
+    "swift": ("swift_cong_control", "swift_in_ack_event", "swift_min_tso_segs", "swift_set_state",
               "swift_ssthresh"),
     "cubic": ("cubictcp_cong_avoid", "cubictcp_acked", "cubictcp_cwnd_event", "cubictcp_state",
               "cubictcp_recalc_ssthresh"),

@@ -21,10 +21,7 @@ ok 'edges: deferred accept on a short path: no guard' edge deferred_short
 ok 'edges: deferred accept on a long path: guarded' edge deferred_long
 ok 'edges: chosen between SYN and SYN-ACK' edge syn_sent_first
 ok 'edges: chosen again between SYN and SYN-ACK, with echo' edge syn_sent_again
-ok 'edges: ACKs do not wait in fq for the pacing of data' edge acks_pass_fq
-ok 'edges: small messages are spaced like full packets' edge small_messages
 ok 'edges: a delayed ACK is no sample of the path' edge delayed_ack
-ok 'edges: a window of a packet or more has the usual limit of the queue below TCP' edge unpaced_again
 ok "edges: a flow that leaves Swift leaves Swift's QoS class" edge leave_class
 
 # Through a virtual routing device, and with checksums that the receiver has to believe.

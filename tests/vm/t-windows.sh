@@ -11,17 +11,16 @@ link_shape r1 right 100mbit 5ms 1000
 link_shape r1 left 100mbit 5ms 1000
 in_ns h1 ping -qc 3 -i 0.05 "$h2_ip4" >/dev/null
 
-# No target can be met: the flow sits at min_cwnd = 0.2 packet, one packet each
-# RTT / 0.2 = 10 ms / 0.2 = 50 ms, 20 a second. The first ten packets are not paced by
-# Linux, and an emulated machine adds to the RTT, a busy one more: 20 a second at most, and
-# at least half of what TCP's own RTT leaves.
-swift_set h1 base_target_ns=1000 fs_range_ns=0 min_cwnd_micro=200000 hop_target_ns=0
+# No target can be met: the flow sits at min_cwnd = 0.4 packet, one packet each
+# RTT / 0.4 = 10 ms / 0.4 = 25 ms, 40 a second. An emulated machine adds to the RTT, a busy
+# one more: 40 a second at most, and at least half of what TCP's own RTT leaves.
+swift_set h1 base_target_ns=1000 fs_range_ns=0 min_cwnd_micro=400000 hop_target_ns=0
 for qdisc in fq noqueue; do
 	ip netns exec h1 tc qdisc replace dev right root $qdisc
 	iperf_server h2 -1
 	ip netns exec h1 iperf3 -c "$h2_ip4" -t 3600 -l 1448 >/dev/null &
 	client=$!
-	below_one() { in_ns h1 "$swiftctl" flows --json | jq -e '.flows | max_by(.bytes_acked) | [.fcwnd, .ecwnd] | min < 1 and min > 0.19'; }
+	below_one() { in_ns h1 "$swiftctl" flows --json | jq -e '.flows | max_by(.bytes_acked) | [.fcwnd, .ecwnd] | min < 1 and min > 0.39'; }
 	segments() { in_ns h1 ss -Htin state established dport = :5201 | grep -o 'data_segs_out:[0-9]*' | cut -d: -f2 | sort -n | tail -1; }
 	rtt_us() { in_ns h1 ss -Htin state established dport = :5201 | sed -nE 's/.* rtt:([0-9]+)\.?([0-9]{0,3}).*data_segs_out:([0-9]+).*/\3 \1 \2/p' |
 		sort -n | tail -1 | awk '{ printf "%d", ($2 "." $3) * 1000 }'; }
@@ -34,7 +33,7 @@ for qdisc in fq noqueue; do
 	sleep 3
 	sent=$(($(segments) - before))
 	took=$((${EPOCHREALTIME/./} - began))
-	most=$((took / 50000)) due=$((took * 2 / 5 / (rtt + $(rtt_us))))
+	most=$((took / 25000)) due=$((took * 4 / 5 / (rtt + $(rtt_us))))
 	diag "$qdisc: $sent packets where $due are due, $most without the emulator's share of the RTT"
 	ok "windows: $qdisc: packets leave at RTT / window" test "$sent" -ge $((due / 2)) -a "$sent" -le $((most * 11 / 10))
 	kill $client
