@@ -195,24 +195,23 @@ static __always_inline void gcn_rx(struct sock *sk, bool ce)
 SEC("struct_ops/gcn_cwnd_event")
 void BPF_PROG(gcn_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 {
-	const struct gcn_params *p;
-	u32 idle_rtos;
-
-	if (!gcn_sk(sk)->law.cwnd_q16)
-		return;
-	if (event == CA_EVENT_ECN_IS_CE || event == CA_EVENT_ECN_NO_CE) {
+	if (gcn_sk(sk)->law.cwnd_q16 &&
+	    (event == CA_EVENT_ECN_IS_CE || event == CA_EVENT_ECN_NO_CE))
 		gcn_rx(sk, event == CA_EVENT_ECN_IS_CE);
-		return;
+}
+
+/* TCP restarts only who leaves the window to it. */
+SEC("struct_ops/gcn_min_tso_segs")
+u32 BPF_PROG(gcn_min_tso_segs, struct sock *sk)
+{
+	const struct gcn_params *p = gcn_params_get();
+	u32 idle_rtos = tcp_idle_rtos(sk);
+
+	if (idle_rtos && p && gcn_sk(sk)->law.cwnd_q16) {
+		gcn_on_idle_restart(&gcn_sk(sk)->law, p, idle_rtos, TCP_INIT_CWND);
+		gcn_apply(sk);
 	}
-	p = gcn_params_get();
-	if (event != CA_EVENT_TX_START || !p)
-		return;
-	/* TCP restarts only who leaves the window to it. */
-	idle_rtos = tcp_idle_rtos(sk);
-	if (!idle_rtos)
-		return;
-	gcn_on_idle_restart(&gcn_sk(sk)->law, p, idle_rtos, TCP_INIT_CWND);
-	gcn_apply(sk);
+	return tcp_min_tso_segs(sk);
 }
 
 /* Begins with the window that TCP has: its initial one, or the route's. */
@@ -244,5 +243,6 @@ struct tcp_congestion_ops bpf_gcn = {
 	.cong_control = (void *)gcn_cong_control,
 	.set_state = (void *)gcn_set_state,
 	.cwnd_event = (void *)gcn_cwnd_event,
+	.min_tso_segs = (void *)gcn_min_tso_segs,
 	.undo_cwnd = (void *)gcn_undo_cwnd,
 };

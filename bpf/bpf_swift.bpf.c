@@ -11,8 +11,9 @@
  *    is missing, a sender notices the first ACK that was delayed, takes no sample from it,
  *    and from then on has two packets in flight where it would have one, spaced by the
  *    pacing at the same rate: the second one is answered at once, by any peer.
- * B2 The time of the next packet, already settled when an ACK arrives, stays (the module
- *    settles it anew): news reach the pacing one packet later.
+ * B2 TCP settles the time of the next packet when it sends one, by a rate (the module does when
+ *    the ACK arrives): news reach the pacing one packet later, sch_fq holds an ACK for up to a
+ *    pacing delay, timers grow by as much, and so does the wait of who leaves Swift.
  * B3 The RTT is in microseconds.
  * B4 A socket above max_rtt_ns is given to reno as if the application had asked for it.
  * B5 BPF cannot have the stack take software stamps: it does while anything on the host
@@ -404,38 +405,38 @@ void BPF_PROG(swift_set_state, struct sock *sk, u8 new_state)
 	}
 }
 
-/* Without this TCP would keep yesterday's window: it does not restart for us. */
-SEC("struct_ops/swift_cwnd_event")
-void BPF_PROG(swift_cwnd_event, struct sock *sk, enum tcp_ca_event event)
+/* Of the packet that TCP is about to charge to the pacing: small ones are spaced like full ones. */
+static __always_inline u32 swift_next_bytes(const struct sock *sk)
+{
+	const struct sk_buff *head = tcp_send_head(sk);
+	u32 mss = tcp_sk(sk)->mss_cache;
+
+	return head && head->len ? swift_min_u32(head->len, mss) : mss;
+}
+
+/*
+ * Just before TCP sends. Without the restart it would keep yesterday's window; and sch_fq sets
+ * a status by which data is handed to it early, and holds up the ACKs behind it (B2).
+ */
+SEC("struct_ops/swift_min_tso_segs")
+u32 BPF_PROG(swift_min_tso_segs, struct sock *sk)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 	struct swift_sock *ss = swift_sk(sk);
 	const struct bpf_swift_profile *p;
-	const struct sk_buff *head;
-	u32 bytes, idle_rtos;
+	u32 idle_rtos;
 
-	if (event != CA_EVENT_TX_START || !ss->live)
-		return;
+	if (!ss->live || tp->packets_out)
+		return tcp_min_tso_segs(sk);
 	p = swift_profile(sk);
 	if (!p)
-		return;
-
-	/*
-	 * A first packet passes here just before TCP charges it to the pacing: small ones
-	 * are spaced like full ones. A retransmission by the timer is spaced by the timer.
-	 */
-	if (swift_cwnd_q16(&ss->law) < swift_paced_q16(ss)) {
-		bytes = tp->mss_cache;
-		head = tp->packets_out ? 0 : tcp_send_head(sk);
-		if (head && head->len)
-			bytes = swift_min_u32(head->len, bytes);
-		swift_set_pacing(sk, ss, p, tp->packets_out && inet_csk(sk)->icsk_retransmits ?
-						    swift_paced_q16(ss) : swift_cwnd_q16(&ss->law),
-				 bytes);
-	}
+		return tcp_min_tso_segs(sk);
 	idle_rtos = tcp_idle_rtos(sk);
 	if (idle_rtos && swift_on_idle_restart(&ss->law, &p->law, idle_rtos))
 		swift_apply(sk, ss, p, false);
+	if (swift_cwnd_q16(&ss->law) < swift_paced_q16(ss))
+		swift_set_pacing(sk, ss, p, swift_cwnd_q16(&ss->law), swift_next_bytes(sk));
+	return tcp_min_tso_segs(sk);
 }
 
 #ifndef BPF_SWIFT_V0
@@ -511,6 +512,8 @@ void BPF_PROG(swift_release, struct sock *sk)
 	ss->live = 0;
 	/* The next congestion control starts from whole packets and no pacing of ours. */
 	sk->sk_pacing_rate = sk->sk_max_pacing_rate;
+	if (sk->sk_pacing_status == SK_PACING_NEEDED && sk->sk_max_pacing_rate == ~0UL)
+		sk->sk_pacing_status = SK_PACING_NONE;
 	bpf_sk_storage_delete(&swift_flows, sk);
 }
 
@@ -523,7 +526,7 @@ struct tcp_congestion_ops swift_ops = {
 	.ssthresh = (void *)swift_ssthresh,
 	.cong_control = (void *)swift_cong_control,
 	.set_state = (void *)swift_set_state,
-	.cwnd_event = (void *)swift_cwnd_event,
+	.min_tso_segs = (void *)swift_min_tso_segs,
 #ifndef BPF_SWIFT_V0
 	.in_ack_event = (void *)swift_in_ack_event,
 #endif

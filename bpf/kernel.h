@@ -60,6 +60,7 @@ enum tcp_ca_event {
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
 struct netns_ipv4 {
+	u8 sysctl_tcp_min_tso_segs;
 	u8 sysctl_tcp_slow_start_after_idle;
 };
 
@@ -242,6 +243,7 @@ struct tcp_congestion_ops {
 	void (*cwnd_event)(struct sock *sk, enum tcp_ca_event ev);
 	void (*in_ack_event)(struct sock *sk, u32 flags);
 	void (*cong_control)(struct sock *sk, u32 ack, int flag, const struct rate_sample *rs);
+	u32 (*min_tso_segs)(struct sock *sk);
 	u32 (*undo_cwnd)(struct sock *sk);
 	void (*init)(struct sock *sk);
 	void (*release)(struct sock *sk);
@@ -374,6 +376,16 @@ static __always_inline void tcp_set_dscp(struct sock *sk, s32 dscp)
 	if (v6)
 		bpf_setsockopt(sk, SOL_IPV6, IPV6_TCLASS, &tos, sizeof(tos));
 	bpf_setsockopt(sk, SOL_IP, IP_TOS, &tos, sizeof(tos));
+}
+
+/*
+ * The host's: for who has no opinion, and takes TCP's question for the moment before it sends.
+ * (CA_EVENT_TX_START comes when the first packet is on its way, and since 7.1 by a callback
+ * that older kernels do not have.)
+ */
+static __always_inline u32 tcp_min_tso_segs(const struct sock *sk)
+{
+	return sk->__sk_common.skc_net.net->ipv4.sysctl_tcp_min_tso_segs;
 }
 
 /* In units of the RTO: how long nothing was sent. 0 = not long, or the host wants no restart. */

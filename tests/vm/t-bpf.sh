@@ -93,10 +93,10 @@ client=$!
 ok 'bpf: ACKs have stamps and echoes' wait_until 60 bpf_flow_with 'echo_on && samples > 100 && stamped > samples / 2 && echoes_received > samples / 2 && echo_hops == 1'
 ok 'bpf: hops and echoes at the other end' bpf_flow_with 'echo_on && echoes_sent > 100 && rx_hops == 1'
 
-# No target can be met: the flow sits at 0.2 packet; a packet each RTT / 0.2.
+# No target can be met: the flow sits at 0.4 packet; a packet each RTT / 0.4.
 shape 100mbit 5ms
-ok 'bpf: parameters are set' bpf_say set "${bpf_targets[@]}" base_target_ns=1000 fs_range_ns=0 hop_target_ns=0 min_cwnd_micro=200000
-ok 'bpf: the window of a running flow falls below one packet' wait_until 60 bpf_flow_with 'samples > 100 && fcwnd_q16 < 20000'
+ok 'bpf: parameters are set' bpf_say set "${bpf_targets[@]}" base_target_ns=1000 fs_range_ns=0 hop_target_ns=0 min_cwnd_micro=400000
+ok 'bpf: the window of a running flow falls below one packet' wait_until 60 bpf_flow_with 'samples > 100 && fcwnd_q16 < 30000'
 # Segments sent, and by the same look at the flow the ms for which it had data to send: a
 # guest takes its time to start ss, and iperf3 at times waits for its files.
 flow_now() {
@@ -106,7 +106,7 @@ flow_now() {
 read -r before began < <(flow_now)
 sleep 5
 read -r after ended < <(flow_now)
-sent=$((after - before)) due=$(((ended - began) / 50)) # 10 ms / 0.2 = 50 ms
+sent=$((after - before)) due=$(((ended - began) / 25)) # 10 ms / 0.4 = 25 ms
 diag "$sent packets where $due are due"
 ok 'bpf: packets leave at RTT / window' test "$due" -gt 50 -a "$sent" -ge $((due * 9 / 10)) -a "$sent" -le $((due * 11 / 10))
 ok 'bpf: a higher target' bpf_say set "${bpf_targets[@]}" base_target_ns=60000000
