@@ -531,6 +531,18 @@ static u32 swift_init_cwnd_pkts(struct sock *sk)
 	return 0;
 }
 
+/*
+ * Packets are stamped from the first flow on. Each change of that rewrites the code of all
+ * CPUs: it stays until the module goes.
+ */
+static atomic_t swift_stamps = ATOMIC_INIT(0);
+
+static void swift_stamps_on(void)
+{
+	if (!atomic_read(&swift_stamps) && !atomic_xchg(&swift_stamps, 1))
+		net_enable_timestamp();
+}
+
 static void swift_cong_init(struct sock *sk)
 {
 	struct swift_sock *ss = swift_sk(sk);
@@ -569,7 +581,7 @@ static void swift_cong_init(struct sock *sk)
 	swift_set_dscp(sk, ss);
 	swift_apply(sk, ss, true);
 
-	net_enable_timestamp();
+	swift_stamps_on();
 	swift_count(net, flows);
 	swift_count(net, flows_total);
 	if (echo_on)
@@ -586,7 +598,6 @@ static void swift_release(struct sock *sk)
 	ss->live = 0;
 	swift_reset_dscp(sk, ss);
 	swift_uncount(sock_net(sk), flows);
-	net_disable_timestamp();
 	swift_unhold(sk, ss);
 	/* The next congestion control starts from whole packets, and no drain. */
 	if (ss->drained)
@@ -667,4 +678,6 @@ int swift_cong_register(void)
 void swift_cong_unregister(void)
 {
 	tcp_unregister_congestion_control(&swift_cong_ops);
+	if (atomic_read(&swift_stamps))
+		net_disable_timestamp();
 }

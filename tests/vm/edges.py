@@ -565,6 +565,32 @@ def leave_class():
     tune("h1", dscp=-1)
 
 
+def trace(file, text):
+    """Python's own append mode seeks, which these files refuse."""
+    fd = os.open("/sys/kernel/tracing/" + file, os.O_WRONLY | os.O_APPEND)
+    os.write(fd, text.encode())
+    os.close(fd)
+
+
+def stamping_lasts():
+    """Packets are stamped from the first flow on; each change rewrites code on all CPUs."""
+    client, server = connect()
+    acked_ms(client)
+    trace("kprobe_events", "p:stamping netstamp_clear")
+    trace("events/kprobes/stamping/enable", "1")
+    for _ in range(10):
+        client.close()
+        server.close()
+        wait_until("no flow is left", lambda: not counter("h1", "flows") + counter("h2", "flows"))
+        client, server = connect()
+        acked_ms(client)
+    with open("/sys/kernel/tracing/kprobe_profile") as file:
+        hits = int(file.read().split()[1])
+    trace("events/kprobes/stamping/enable", "0")
+    trace("kprobe_events", "-:stamping")
+    expect(not hits, f"the kernel's code was changed {hits} times")
+
+
 def main():
     edge = globals()[sys.argv[1]]
     for netns in ("h1", "h2"):

@@ -24,6 +24,8 @@ ok 'edges: chosen again between SYN and SYN-ACK, with echo' edge syn_sent_again
 ok 'edges: a delayed ACK is no sample of the path' edge delayed_ack
 ok "edges: a flow that leaves Swift leaves Swift's QoS class" edge leave_class
 
+ok 'edges: flows that come and go do not switch stamping' edge stamping_lasts
+
 # Through a virtual routing device, and with checksums that the receiver has to believe.
 vrf() { # NS DEV ROUTE...
 	ip -n "$1" link add vrf0 type vrf table 10 && ip -n "$1" link set vrf0 up &&
