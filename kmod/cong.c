@@ -42,17 +42,23 @@ static u32 swift_send_cwnd_q16(const struct sock *sk, const struct swift_sock *s
 	return cwnd_q16;
 }
 
+/*
+ * No rate but the application's limit: 1 ns for a packet of 1 KB. All ones, as the kernel has
+ * it, MPTCP's scheduler multiplies with bytes and gets any number.
+ */
+#define SWIFT_UNPACED_Bps (1ULL << 40)
+
 static u32 swift_apply(struct sock *sk, struct swift_sock *ss, bool new_round)
 {
+	unsigned long rate_Bps = min_t(u64, READ_ONCE(sk->sk_max_pacing_rate), SWIFT_UNPACED_Bps);
 	struct tcp_sock *tp = tcp_sk(sk);
 	u32 cwnd_q16 = swift_send_cwnd_q16(sk, ss);
 	u32 pkts = swift_snd_cwnd_pkts(&ss->dither, cwnd_q16, new_round);
 
 	ss->drained = cwnd_q16 < swift_cwnd_q16(&ss->law);
 	tcp_snd_cwnd_set(tp, min(pkts, tp->snd_cwnd_clamp));
-	/* An application may have raised its limit: TCP knows no other rate of ours. */
-	if (READ_ONCE(sk->sk_pacing_rate) != READ_ONCE(sk->sk_max_pacing_rate))
-		WRITE_ONCE(sk->sk_pacing_rate, READ_ONCE(sk->sk_max_pacing_rate));
+	if (READ_ONCE(sk->sk_pacing_rate) != rate_Bps)
+		WRITE_ONCE(sk->sk_pacing_rate, rate_Bps);
 	return cwnd_q16;
 }
 
@@ -599,6 +605,7 @@ static void swift_release(struct sock *sk)
 	swift_reset_dscp(sk, ss);
 	swift_uncount(sock_net(sk), flows);
 	swift_unhold(sk, ss);
+	WRITE_ONCE(sk->sk_pacing_rate, READ_ONCE(sk->sk_max_pacing_rate));
 	/* The next congestion control starts from whole packets, and no drain. */
 	if (ss->drained)
 		tcp_snd_cwnd_set(tcp_sk(sk), swift_cwnd_q16(&ss->law) >> SWIFT_Q16_SHIFT);

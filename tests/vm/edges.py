@@ -565,6 +565,15 @@ def leave_class():
     tune("h1", dscp=-1)
 
 
+def rate_is_a_number():
+    """MPTCP's scheduler multiplies the rate with bytes, in 64 bits."""
+    client, _ = connect()
+    acked_ms(client)
+    raw = client.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 200)
+    rate = struct.unpack_from("Q", raw, 104)[0]
+    expect(10**11 < rate and rate * (1 << 23) < 1 << 64, f"a pacing rate of {rate} bytes/s")
+
+
 def trace(file, text):
     """Python's own append mode seeks, which these files refuse."""
     fd = os.open("/sys/kernel/tracing/" + file, os.O_WRONLY | os.O_APPEND)

@@ -24,6 +24,7 @@ ok 'edges: chosen again between SYN and SYN-ACK, with echo' edge syn_sent_again
 ok 'edges: a delayed ACK is no sample of the path' edge delayed_ack
 ok "edges: a flow that leaves Swift leaves Swift's QoS class" edge leave_class
 
+ok "edges: MPTCP's scheduler can compute with the rate" edge rate_is_a_number
 ok 'edges: flows that come and go do not switch stamping' edge stamping_lasts
 
 # Through a virtual routing device, and with checksums that the receiver has to believe.
