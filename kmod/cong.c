@@ -133,14 +133,17 @@ static void swift_unhold(struct sock *sk, struct swift_sock *ss)
 /* --- The WAN guard ------------------------------------------------------------------ */
 
 /*
- * A path this long is no datacenter's, and on a delay target Swift would starve
- * beside loss-based flows: hand the socket to Reno for good. As DCTCP does without ECN.
+ * A path this long is no datacenter's, and on a delay target Swift would starve beside
+ * loss-based flows: hand the socket to Reno, as DCTCP does without ECN. Long is what has
+ * shown no shorter RTT for as long as TCP remembers (tcp_min_rtt_wlen); swift_guarded_acked()
+ * takes back what was a queue.
  */
 static bool swift_guard(struct sock *sk, struct swift_sock *ss, u64 rtt_ns)
 {
 	struct net *net = sock_net(sk);
 
-	if (rtt_ns <= READ_ONCE(swift_net(net)->max_rtt_ns))
+	if (min_t(u64, rtt_ns, (u64)tcp_min_rtt(tcp_sk(sk)) * NSEC_PER_USEC) <=
+	    READ_ONCE(swift_net(net)->max_rtt_ns))
 		return false;
 
 	swift_release(sk);
@@ -148,6 +151,8 @@ static bool swift_guard(struct sock *sk, struct swift_sock *ss, u64 rtt_ns)
 	WRITE_ONCE(inet_csk(sk)->icsk_ca_ops, &swift_guarded_ops);
 	swift_count(net, guarded_flows);
 	swift_count(net, guarded_flows_total);
+	tcp_sk(sk)->snd_ssthresh = TCP_INFINITE_SSTHRESH;
+	tcp_snd_cwnd_set(tcp_sk(sk), TCP_INIT_CWND);
 	return true;
 }
 
@@ -207,7 +212,7 @@ static void swift_fill_sample(const struct sock *sk, struct swift_sock *ss,
 	 * A lone packet, no echo, and longer than any path here: a peer without Swift
 	 * delayed its ACK (by 40 ms), which says nothing about the path.
 	 */
-	if (!in->has_echo && rs->prior_in_flight <= 1 && !ss->guard_due &&
+	if (!in->has_echo && rs->prior_in_flight <= 1 && !ss->first_due &&
 	    in->rtt_ns > READ_ONCE(swift_net(sock_net(sk))->max_rtt_ns))
 		in->rtt_ns = 0;
 }
@@ -322,15 +327,10 @@ static void swift_cong_control(struct sock *sk, u32 ack, int flag, const struct 
 		return;
 
 	swift_fill_sample(sk, ss, rs, &in);
-	if (unlikely(ss->guard_due) && in.rtt_ns) {
-		u64 min_rtt_ns = (u64)tcp_min_rtt(tcp_sk(sk)) * NSEC_PER_USEC;
-
-		ss->guard_due = 0;
-		if (swift_guard(sk, ss, min_t(u64, in.rtt_ns, min_rtt_ns))) {
-			tcp_sk(sk)->snd_ssthresh = TCP_INFINITE_SSTHRESH;
-			tcp_snd_cwnd_set(tcp_sk(sk), TCP_INIT_CWND);
+	if (in.rtt_ns) {
+		ss->first_due = 0;
+		if (swift_guard(sk, ss, in.rtt_ns))
 			return;
-		}
 	}
 
 	rcu_read_lock();
@@ -549,25 +549,18 @@ static void swift_stamps_on(void)
 		net_enable_timestamp();
 }
 
-static void swift_cong_init(struct sock *sk)
+/* @echo_on: both ends offered it. */
+static void swift_begin(struct sock *sk, bool echo_on)
 {
 	struct swift_sock *ss = swift_sk(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct net *net = sock_net(sk);
 	const struct swift_params *p;
-	bool echo_on;
 
 	memset(ss, 0, sizeof(*ss));
 	WRITE_ONCE(inet_csk(sk)->icsk_ca_ops, &swift_cong_ops);
-
-	/* Taken in any case: what the handshake left must not serve a later one. */
-	echo_on = swift_echo_take(sk);
 	ss->live = 1;
-	/*
-	 * A handshake may look long for other reasons than the path (deferred accept, an
-	 * address to resolve): the first sample of data has the last word.
-	 */
-	ss->guard_due = !tp->srtt_us ||
+	ss->first_due = !tp->srtt_us ||
 			swift_srtt_ns(tp) > READ_ONCE(swift_net(net)->max_rtt_ns);
 	ss->echo_on = echo_on;
 	ss->path_key = swift_path_key(sk, echo_on);
@@ -594,6 +587,12 @@ static void swift_cong_init(struct sock *sk)
 		swift_count(net, echo_flows_total);
 }
 
+static void swift_cong_init(struct sock *sk)
+{
+	/* Taken in any case: what the handshake left must not serve a later one. */
+	swift_begin(sk, swift_echo_take(sk));
+}
+
 /* Also called for sockets that never came as far as init(). */
 static void swift_release(struct sock *sk)
 {
@@ -609,6 +608,18 @@ static void swift_release(struct sock *sk)
 	/* The next congestion control starts from whole packets, and no drain. */
 	if (ss->drained)
 		tcp_snd_cwnd_set(tcp_sk(sk), swift_cwnd_q16(&ss->law) >> SWIFT_Q16_SHIFT);
+}
+
+/* An RTT well below the guard: it was a queue, and not the path, that looked long. */
+static void swift_guarded_acked(struct sock *sk, const struct ack_sample *sample)
+{
+	struct swift_sock *ss = swift_sk(sk);
+
+	if (sample->rtt_us < 0 || inet_csk(sk)->icsk_ca_state != TCP_CA_Open ||
+	    sample->rtt_us * 2ULL * NSEC_PER_USEC > READ_ONCE(swift_net(sock_net(sk))->max_rtt_ns))
+		return;
+	swift_uncount(sock_net(sk), guarded_flows);
+	swift_begin(sk, ss->echo_on);
 }
 
 static void swift_guarded_release(struct sock *sk)
@@ -675,6 +686,7 @@ static struct tcp_congestion_ops swift_guarded_ops __read_mostly = {
 	.ssthresh = tcp_reno_ssthresh,
 	.cong_avoid = tcp_reno_cong_avoid,
 	.undo_cwnd = tcp_reno_undo_cwnd,
+	.pkts_acked = swift_guarded_acked,
 };
 
 int swift_cong_register(void)

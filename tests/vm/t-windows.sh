@@ -51,8 +51,10 @@ ok 'windows: new parameters reach a running flow' wait_until 10 above
 cleanup_jobs
 swift_hosts h1
 
-# 5 ms each way is no datacenter path at the default guard.
-swift_set h1 max_rtt_ns=5000000
+# 15 ms each way is no datacenter path where the guard stands at 20.
+swift_set h1 max_rtt_ns=20000000
+link_shape r1 right 100mbit 15ms 1000
+link_shape r1 left 100mbit 15ms 1000
 iperf_server h2 -1
 ip netns exec h1 iperf3 -c "$h2_ip4" -t 3600 >/dev/null &
 client=$!
@@ -63,12 +65,26 @@ reno_moves() { # 4 MB: much more than the first window
 ok 'windows: a WAN flow runs Reno' wait_until 5 runs_reno
 ok 'windows: and is counted' counts h1 guarded_flows -ge 1
 ok 'windows: and moves data' wait_until 30 reno_moves
+# It was no path but a queue, which ends.
+link_shape r1 right 100mbit 1ms 20
+link_shape r1 left 100mbit 1ms 20
+runs_swift() { in_ns h1 ss -Htin state established dport = :5201 | grep -v swift-reno | grep -q 'bytes_acked:[0-9]\{7\}'; }
+ok 'windows: and runs Swift again when its RTT is short' wait_until 30 runs_swift
+ok 'windows: which its gauge shows' wait_until 10 counts h1 guarded_flows -eq 0
+# What gets long later: TCP's smallest RTT has to forget the short ones.
+in_ns h1 sysctl -qw net.ipv4.tcp_min_rtt_wlen=1
+link_shape r1 right 100mbit 15ms 1000
+link_shape r1 left 100mbit 15ms 1000
+ok 'windows: a path that gets long later is guarded, too' wait_until 30 runs_reno
+in_ns h1 sysctl -qw net.ipv4.tcp_min_rtt_wlen=300
 kill $client
 wait
 ok 'windows: its gauge goes back' wait_until 10 counts h1 guarded_flows -eq 0
 swift_set h1 max_rtt_ns=1000000000
 
 # QoS class.
+link_shape r1 right 100mbit 5ms 1000
+link_shape r1 left 100mbit 5ms 1000
 patient_hosts h1
 swift_set h1 dscp=10
 ip netns exec h2 tcpdump -nv -i left -c 20 'tcp dst port 5201 and ip[1] = 40' >"$work/dump" 2>"$work/tcpdump" &
