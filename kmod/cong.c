@@ -26,7 +26,8 @@ static u32 swift_srtt_ns(const struct tcp_sock *tp)
 /* --- Windows out ------------------------------------------------------------------- */
 
 /* The window to send by: the law's, but for the drains that all flows take together. */
-static u32 swift_send_cwnd_q16(const struct sock *sk, const struct swift_sock *ss)
+static u32 swift_send_cwnd_q16(const struct sock *sk, const struct swift_sock *ss,
+			       const struct swift_net *sn)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 	u32 base_ns = swift_path_base_ns(&ss->law, swift_path_base_of(ss->path_key));
@@ -35,7 +36,7 @@ static u32 swift_send_cwnd_q16(const struct sock *sk, const struct swift_sock *s
 	const struct swift_params *p;
 
 	rcu_read_lock();
-	p = rcu_dereference(swift_net(sock_net(sk))->params);
+	p = rcu_dereference(sn->params);
 	if (swift_in_drain(p, base_ns, swift_srtt_ns(tp), wall_ns))
 		cwnd_q16 = swift_drain_q16(p, cwnd_q16, ss->echo_on);
 	rcu_read_unlock();
@@ -48,11 +49,12 @@ static u32 swift_send_cwnd_q16(const struct sock *sk, const struct swift_sock *s
  */
 #define SWIFT_UNPACED_Bps (1ULL << 40)
 
-static u32 swift_apply(struct sock *sk, struct swift_sock *ss, bool new_round)
+static u32 swift_apply(struct sock *sk, struct swift_sock *ss, const struct swift_net *sn,
+		       bool new_round)
 {
 	unsigned long rate_Bps = min_t(u64, READ_ONCE(sk->sk_max_pacing_rate), SWIFT_UNPACED_Bps);
 	struct tcp_sock *tp = tcp_sk(sk);
-	u32 cwnd_q16 = swift_send_cwnd_q16(sk, ss);
+	u32 cwnd_q16 = swift_send_cwnd_q16(sk, ss, sn);
 	u32 pkts = swift_snd_cwnd_pkts(&ss->dither, cwnd_q16, new_round);
 
 	ss->drained = cwnd_q16 < swift_cwnd_q16(&ss->law);
@@ -73,15 +75,14 @@ static u32 swift_apply(struct sock *sk, struct swift_sock *ss, bool new_round)
  *
  * A timer that is cancelled while it waits leaves us its reference to the socket.
  */
-static void swift_space(struct sock *sk, u32 cwnd_q16, u32 rtt_ns)
+static void swift_space(struct sock *sk, const struct swift_net *sn, u32 cwnd_q16, u32 rtt_ns)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	u64 next_ns = rtt_ns ? tp->tcp_clock_cache - rtt_ns : tp->first_tx_mstamp * NSEC_PER_USEC;
 
 	if (tcp_packets_in_flight(tp))
 		return;
-	rtt_ns = min_t(u32, rtt_ns ?: swift_srtt_ns(tp),
-		       READ_ONCE(swift_net(sock_net(sk))->max_rtt_ns));
+	rtt_ns = min_t(u32, rtt_ns ?: swift_srtt_ns(tp), READ_ONCE(sn->max_rtt_ns));
 	next_ns += swift_pacing_delay_ns(cwnd_q16, rtt_ns);
 	if (hrtimer_try_to_cancel(&tp->pacing_timer) != 1) {
 		if (next_ns <= tp->tcp_clock_cache)
@@ -138,19 +139,18 @@ static void swift_unhold(struct sock *sk, struct swift_sock *ss)
  * shown no shorter RTT for as long as TCP remembers (tcp_min_rtt_wlen); swift_guarded_acked()
  * takes back what was a queue.
  */
-static bool swift_guard(struct sock *sk, struct swift_sock *ss, u64 rtt_ns)
+static bool swift_guard(struct sock *sk, struct swift_sock *ss, const struct swift_net *sn,
+			u64 rtt_ns)
 {
-	struct net *net = sock_net(sk);
-
 	if (min_t(u64, rtt_ns, (u64)tcp_min_rtt(tcp_sk(sk)) * NSEC_PER_USEC) <=
-	    READ_ONCE(swift_net(net)->max_rtt_ns))
+	    READ_ONCE(sn->max_rtt_ns))
 		return false;
 
 	swift_release(sk);
 	ss->guarded = 1;
 	WRITE_ONCE(inet_csk(sk)->icsk_ca_ops, &swift_guarded_ops);
-	swift_count(net, guarded_flows);
-	swift_count(net, guarded_flows_total);
+	swift_count(sn, guarded_flows);
+	swift_count(sn, guarded_flows_total);
 	tcp_sk(sk)->snd_ssthresh = TCP_INFINITE_SSTHRESH;
 	tcp_snd_cwnd_set(tcp_sk(sk), TCP_INIT_CWND);
 	return true;
@@ -189,7 +189,8 @@ static u32 swift_rtt_ns(const struct tcp_sock *tp, struct swift_sock *ss,
 }
 
 static void swift_fill_sample(const struct sock *sk, struct swift_sock *ss,
-			      const struct rate_sample *rs, struct swift_sample *in)
+			      const struct swift_net *sn, const struct rate_sample *rs,
+			      struct swift_sample *in)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 
@@ -213,26 +214,24 @@ static void swift_fill_sample(const struct sock *sk, struct swift_sock *ss,
 	 * delayed its ACK (by 40 ms), which says nothing about the path.
 	 */
 	if (!in->has_echo && rs->prior_in_flight <= 1 && !ss->first_due &&
-	    in->rtt_ns > READ_ONCE(swift_net(sock_net(sk))->max_rtt_ns))
+	    in->rtt_ns > READ_ONCE(sn->max_rtt_ns))
 		in->rtt_ns = 0;
 }
 
-static void swift_account(const struct sock *sk, const struct swift_sock *ss,
+static void swift_account(const struct swift_net *sn, const struct swift_sock *ss,
 			  const struct swift_sample *in, const struct swift_verdict *out)
 {
-	struct net *net = sock_net(sk);
-
-	swift_count(net, samples);
+	swift_count(sn, samples);
 	if (ss->has_local && ss->local_source == TCP_SWIFT_SOURCE_HARDWARE)
-		swift_count(net, samples_hardware);
+		swift_count(sn, samples_hardware);
 	else if (ss->has_local)
-		swift_count(net, samples_software);
+		swift_count(sn, samples_software);
 	if (out->fabric_action == SWIFT_DECREASE)
-		swift_count(net, decreases_fabric);
+		swift_count(sn, decreases_fabric);
 	if (out->endpoint_action == SWIFT_DECREASE)
-		swift_count(net, decreases_endpoint);
+		swift_count(sn, decreases_endpoint);
 	if (out->clamped && in->has_echo)
-		swift_count(net, echoes_clamped);
+		swift_count(sn, echoes_clamped);
 }
 
 static void swift_trace(const struct sock *sk, const struct swift_sock *ss,
@@ -281,15 +280,15 @@ static bool swift_new_round(const struct tcp_sock *tp, struct swift_sock *ss)
 	return true;
 }
 
-static void swift_decide(struct sock *sk, struct swift_sock *ss, const struct swift_params *p,
+static void swift_decide(struct sock *sk, struct swift_sock *ss, const struct swift_net *sn,
 			 const struct swift_sample *in, const struct rate_sample *rs)
 {
-	struct net *net = sock_net(sk);
+	const struct swift_params *p = rcu_dereference(sn->params);
 	struct swift_verdict out;
 
 	if (rs->losses > 0 &&
 	    swift_on_fast_recovery(&ss->law, p, in->now_ns, swift_srtt_ns(tcp_sk(sk))))
-		swift_count(net, decreases_loss);
+		swift_count(sn, decreases_loss);
 
 	swift_on_ack(&ss->law, p, in, &out);
 	if (!in->rtt_ns)
@@ -303,13 +302,14 @@ static void swift_decide(struct sock *sk, struct swift_sock *ss, const struct sw
 		WRITE_ONCE(ss->echo_misses, 0);
 	else if (ss->echo_misses < SWIFT_ECHO_MISSES_MAX)
 		WRITE_ONCE(ss->echo_misses, ss->echo_misses + 1);
-	swift_account(sk, ss, in, &out);
+	swift_account(sn, ss, in, &out);
 	if (trace_swift_sample_enabled())
 		swift_trace(sk, ss, p, in, &out);
 }
 
 static void swift_cong_control(struct sock *sk, u32 ack, int flag, const struct rate_sample *rs)
 {
+	const struct swift_net *sn = swift_net_of(sk);
 	struct swift_sock *ss = swift_sk(sk);
 	struct swift_sample in;
 	u32 cwnd_q16;
@@ -326,15 +326,15 @@ static void swift_cong_control(struct sock *sk, u32 ack, int flag, const struct 
 	if (!ss->live)
 		return;
 
-	swift_fill_sample(sk, ss, rs, &in);
+	swift_fill_sample(sk, ss, sn, rs, &in);
 	if (in.rtt_ns) {
 		ss->first_due = 0;
-		if (swift_guard(sk, ss, in.rtt_ns))
+		if (swift_guard(sk, ss, sn, in.rtt_ns))
 			return;
 	}
 
 	rcu_read_lock();
-	swift_decide(sk, ss, rcu_dereference(swift_net(sock_net(sk))->params), &in, rs);
+	swift_decide(sk, ss, sn, &in, rs);
 	rcu_read_unlock();
 
 	/* An ACK that tcp_probe did not see must not inherit these. */
@@ -342,9 +342,9 @@ static void swift_cong_control(struct sock *sk, u32 ack, int flag, const struct 
 	ss->full_sized = 0;
 	ss->has_local = 0;
 	ss->has_echo = 0;
-	cwnd_q16 = swift_apply(sk, ss, swift_new_round(tcp_sk(sk), ss));
+	cwnd_q16 = swift_apply(sk, ss, sn, swift_new_round(tcp_sk(sk), ss));
 	if (rs->prior_mstamp)
-		swift_space(sk, cwnd_q16, in.rtt_ns);
+		swift_space(sk, sn, cwnd_q16, in.rtt_ns);
 }
 
 static void swift_cong_control_old(struct sock *sk, const struct rate_sample *rs)
@@ -369,14 +369,15 @@ static u32 swift_ssthresh(struct sock *sk)
 
 static u32 swift_undo_cwnd(struct sock *sk)
 {
+	const struct swift_net *sn = swift_net_of(sk);
 	struct swift_sock *ss = swift_sk(sk);
 
 	if (ss->live) {
 		rcu_read_lock();
-		swift_undo(&ss->law, rcu_dereference(swift_net(sock_net(sk))->params));
+		swift_undo(&ss->law, rcu_dereference(sn->params));
 		rcu_read_unlock();
-		swift_count(sock_net(sk), undos);
-		swift_apply(sk, ss, false);
+		swift_count(sn, undos);
+		swift_apply(sk, ss, sn, false);
 	}
 	return tcp_snd_cwnd(tcp_sk(sk));
 }
@@ -393,7 +394,7 @@ static void swift_set_state(struct sock *sk, u8 new_state)
 {
 	struct swift_sock *ss = swift_sk(sk);
 	u64 now_ns = tcp_sk(sk)->tcp_clock_cache; /* the clock of the samples */
-	struct net *net = sock_net(sk);
+	const struct swift_net *sn = swift_net_of(sk);
 	const struct swift_params *p;
 	u32 rtt_ns;
 
@@ -405,18 +406,18 @@ static void swift_set_state(struct sock *sk, u8 new_state)
 
 	rtt_ns = swift_srtt_ns(tcp_sk(sk));
 	rcu_read_lock();
-	p = rcu_dereference(swift_net(net)->params);
+	p = rcu_dereference(sn->params);
 	if (new_state == TCP_CA_Loss) {
 		ss->timed_out = 1;
-		swift_count(net, decreases_timeout);
+		swift_count(sn, decreases_timeout);
 		if (swift_on_timeout(&ss->law, p, now_ns, rtt_ns))
-			swift_count(net, window_resets);
+			swift_count(sn, window_resets);
 	} else if (swift_on_fast_recovery(&ss->law, p, now_ns, rtt_ns)) {
 		if (new_state == TCP_CA_Recovery)
-			swift_count(net, decreases_loss);
+			swift_count(sn, decreases_loss);
 		else
-			swift_count(net, decreases_ecn);
-		swift_apply(sk, ss, false);
+			swift_count(sn, decreases_ecn);
+		swift_apply(sk, ss, sn, false);
 	}
 	rcu_read_unlock();
 }
@@ -437,21 +438,21 @@ static void swift_in_ack_event(struct sock *sk, u32 flags)
  */
 static void swift_tx_start(struct sock *sk, struct swift_sock *ss)
 {
+	const struct swift_net *sn = swift_net_of(sk);
 	const struct tcp_sock *tp = tcp_sk(sk);
 	u32 idle = tcp_jiffies32 - tp->lsndtime;
 	u32 rto = inet_csk(sk)->icsk_rto;
 
 	if (ss->drained)
-		swift_apply(sk, ss, false);
+		swift_apply(sk, ss, sn, false);
 	if (!tp->lsndtime || !rto || idle <= rto ||
 	    !READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_slow_start_after_idle))
 		return;
 
 	rcu_read_lock();
-	if (swift_on_idle_restart(&ss->law, rcu_dereference(swift_net(sock_net(sk))->params),
-				  idle / rto)) {
-		swift_count(sock_net(sk), idle_restarts);
-		swift_apply(sk, ss, false);
+	if (swift_on_idle_restart(&ss->law, rcu_dereference(sn->params), idle / rto)) {
+		swift_count(sn, idle_restarts);
+		swift_apply(sk, ss, sn, false);
 	}
 	rcu_read_unlock();
 }
@@ -504,7 +505,7 @@ static void swift_change_class(struct sock *sk, u8 from, u8 to)
 /* 3.7: coexistence by QoS class. One that the application chose is its own affair. */
 static void swift_set_dscp(struct sock *sk, struct swift_sock *ss)
 {
-	int dscp = READ_ONCE(swift_net(sock_net(sk))->dscp);
+	int dscp = READ_ONCE(swift_net_of(sk)->dscp);
 
 	if (dscp <= 0 || swift_class(sk))
 		return;
@@ -554,14 +555,14 @@ static void swift_begin(struct sock *sk, bool echo_on)
 {
 	struct swift_sock *ss = swift_sk(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
-	struct net *net = sock_net(sk);
+	struct swift_net *sn = swift_net_of(sk);
 	const struct swift_params *p;
 
 	memset(ss, 0, sizeof(*ss));
 	WRITE_ONCE(inet_csk(sk)->icsk_ca_ops, &swift_cong_ops);
 	ss->live = 1;
 	ss->first_due = !tp->srtt_us ||
-			swift_srtt_ns(tp) > READ_ONCE(swift_net(net)->max_rtt_ns);
+			swift_srtt_ns(tp) > READ_ONCE(sn->max_rtt_ns);
 	ss->echo_on = echo_on;
 	ss->path_key = swift_path_key(sk, echo_on);
 	ss->next_round_delivered = tp->delivered;
@@ -569,7 +570,7 @@ static void swift_begin(struct sock *sk, bool echo_on)
 	ss->dither.residue_q16 = get_random_u32() >> 16;
 
 	rcu_read_lock();
-	p = rcu_dereference(swift_net(net)->params);
+	p = rcu_dereference(sn->params);
 	swift_init(&ss->law, p, swift_init_cwnd_pkts(sk));
 	/* Later, another congestion control has filled a queue. */
 	if (tp->srtt_us && !inet_csk(sk)->icsk_ca_initialized)
@@ -578,13 +579,13 @@ static void swift_begin(struct sock *sk, bool echo_on)
 	rcu_read_unlock();
 	tp->snd_ssthresh = TCP_INFINITE_SSTHRESH;
 	swift_set_dscp(sk, ss);
-	swift_apply(sk, ss, true);
+	swift_apply(sk, ss, sn, true);
 
 	swift_stamps_on();
-	swift_count(net, flows);
-	swift_count(net, flows_total);
+	swift_count(sn, flows);
+	swift_count(sn, flows_total);
 	if (echo_on)
-		swift_count(net, echo_flows_total);
+		swift_count(sn, echo_flows_total);
 }
 
 static void swift_cong_init(struct sock *sk)
@@ -602,7 +603,7 @@ static void swift_release(struct sock *sk)
 		return;
 	ss->live = 0;
 	swift_reset_dscp(sk, ss);
-	swift_uncount(sock_net(sk), flows);
+	swift_uncount(swift_net_of(sk), flows);
 	swift_unhold(sk, ss);
 	WRITE_ONCE(sk->sk_pacing_rate, READ_ONCE(sk->sk_max_pacing_rate));
 	/* The next congestion control starts from whole packets, and no drain. */
@@ -613,12 +614,13 @@ static void swift_release(struct sock *sk)
 /* An RTT well below the guard: it was a queue, and not the path, that looked long. */
 static void swift_guarded_acked(struct sock *sk, const struct ack_sample *sample)
 {
+	const struct swift_net *sn = swift_net_of(sk);
 	struct swift_sock *ss = swift_sk(sk);
 
 	if (sample->rtt_us < 0 || inet_csk(sk)->icsk_ca_state != TCP_CA_Open ||
-	    sample->rtt_us * 2ULL * NSEC_PER_USEC > READ_ONCE(swift_net(sock_net(sk))->max_rtt_ns))
+	    sample->rtt_us * 2ULL * NSEC_PER_USEC > READ_ONCE(sn->max_rtt_ns))
 		return;
-	swift_uncount(sock_net(sk), guarded_flows);
+	swift_uncount(sn, guarded_flows);
 	swift_begin(sk, ss->echo_on);
 }
 
@@ -629,7 +631,7 @@ static void swift_guarded_release(struct sock *sk)
 	if (!ss->guarded)
 		return;
 	ss->guarded = 0;
-	swift_uncount(sock_net(sk), guarded_flows);
+	swift_uncount(swift_net_of(sk), guarded_flows);
 }
 
 /* --- sock_diag ---------------------------------------------------------------------------- */

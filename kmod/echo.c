@@ -254,9 +254,9 @@ static void swift_out_ack(struct sk_buff *skb, u8 pf, struct swift_sock *ss)
 
 	swift_opt_put_echo(option, &echo);
 	if (swift_append_option(skb, pf, option, sizeof(option)))
-		swift_count(net, echoes_sent);
+		swift_count(swift_net(net), echoes_sent);
 	else
-		swift_count(net, echoes_no_room);
+		swift_count(swift_net(net), echoes_no_room);
 }
 
 static unsigned int swift_hook_out(void *priv, struct sk_buff *skb,
@@ -322,7 +322,7 @@ static unsigned int swift_hook_in(void *priv, struct sk_buff *skb,
 	case SWIFT_OPT_NONE:
 		break;
 	default:
-		swift_count(state->net, echoes_malformed);
+		swift_count(swift_net(state->net), echoes_malformed);
 		break;
 	}
 	swift_tuple_from_packet(&tuple, skb, th, state->pf);

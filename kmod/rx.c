@@ -62,16 +62,16 @@ static bool swift_rx_hardware(struct sock *sk, const struct sk_buff *skb, u64 no
 	case SWIFT_CLOCK_OK:
 		return true;
 	case SWIFT_CLOCK_NONE:
-		swift_count(net, stamps_no_clock);
+		swift_count(swift_net(net), stamps_no_clock);
 		break;
 	case SWIFT_CLOCK_STALE:
-		swift_count(net, stamps_stale);
+		swift_count(swift_net(net), stamps_stale);
 		break;
 	case SWIFT_CLOCK_FUTURE:
-		swift_count(net, stamps_future);
+		swift_count(swift_net(net), stamps_future);
 		break;
 	case SWIFT_CLOCK_OLD:
-		swift_count(net, stamps_old);
+		swift_count(swift_net(net), stamps_old);
 		break;
 	}
 	return false;
@@ -154,7 +154,7 @@ static void swift_rx_data(struct sock *sk, struct swift_sock *ss, const struct s
 		   tcp_jiffies32 - inet_csk(sk)->icsk_ack.lrcvtime >
 			   (ss->rx_repeats + 1) * TCP_RTO_MIN && ++ss->rx_repeats >= 4) {
 		ss->echo_stopped = 1;
-		swift_count(sock_net(sk), echoes_stopped);
+		swift_count(swift_net_of(sk), echoes_stopped);
 	}
 }
 
@@ -167,7 +167,7 @@ static void swift_rx_echo(struct sock *sk, struct swift_sock *ss, const struct t
 	case SWIFT_OPT_ECHO:
 		if (!ss->echo_on) /* nobody asked for it */
 			break;
-		swift_count(sock_net(sk), echoes_received);
+		swift_count(swift_net_of(sk), echoes_received);
 		ss->has_echo = 1;
 		ss->remote_ns = opt.remote_ns;
 		WRITE_ONCE(ss->remote_source, opt.hw ? TCP_SWIFT_SOURCE_HARDWARE :
@@ -175,11 +175,11 @@ static void swift_rx_echo(struct sock *sk, struct swift_sock *ss, const struct t
 		ss->echo_hops = opt.hops;
 		ss->knows_hops = 1;
 		if (opt.hops > SWIFT_HOPS_MAX)
-			swift_count(sock_net(sk), echoes_clamped);
+			swift_count(swift_net_of(sk), echoes_clamped);
 		break;
 	case SWIFT_OPT_OFFER: /* has no business outside a handshake */
 	case SWIFT_OPT_MALFORMED:
-		swift_count(sock_net(sk), echoes_malformed);
+		swift_count(swift_net_of(sk), echoes_malformed);
 		break;
 	case SWIFT_OPT_NONE:
 		break;

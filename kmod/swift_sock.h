@@ -93,8 +93,14 @@ static inline struct swift_net *swift_net(const struct net *net)
 	return net_generic(net, swift_net_id);
 }
 
-#define swift_count(net, name) this_cpu_inc(swift_net(net)->counters->v[SWIFT_C_##name])
-#define swift_uncount(net, name) this_cpu_dec(swift_net(net)->counters->v[SWIFT_C_##name])
+/* Some dependent loads: once an ACK is enough. */
+static inline struct swift_net *swift_net_of(const struct sock *sk)
+{
+	return swift_net(sock_net(sk));
+}
+
+#define swift_count(sn, name) this_cpu_inc((sn)->counters->v[SWIFT_C_##name])
+#define swift_uncount(sn, name) this_cpu_dec((sn)->counters->v[SWIFT_C_##name])
 
 /*
  * State of a flow. Everything is touched with the socket locked; sock_diag alone
