@@ -304,6 +304,8 @@ static unsigned int swift_hook_in(void *priv, struct sk_buff *skb,
 	struct swift_opt unused;
 	const u8 *options;
 
+	if (skb->sk && skb->sk->sk_state == TCP_ESTABLISHED) /* early demux has found it */
+		return NF_ACCEPT;
 	offset = swift_tcp_offset(skb, state->pf);
 	if (!offset)
 		return NF_ACCEPT;
