@@ -209,8 +209,12 @@ static struct notifier_block netdev_nb = { .notifier_call = on_netdev };
 static int __init stampnic_init(void)
 {
 	skb_queue_head_init(&held);
+#ifdef HAVE_HRTIMER_SETUP
+	hrtimer_setup(&let_go, on_let_go, CLOCK_MONOTONIC, HRTIMER_MODE_REL_SOFT);
+#else
 	hrtimer_init(&let_go, CLOCK_MONOTONIC, HRTIMER_MODE_REL_SOFT);
 	let_go.function = on_let_go;
+#endif
 	return register_netdevice_notifier(&netdev_nb);
 }
 
