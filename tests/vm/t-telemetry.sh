@@ -175,12 +175,14 @@ ok 'telemetry: flows and prefixes hold the same' eval "quiet && holds '([.prefix
 
 # The verifier's work, as tests/bpf/lib.sh holds it for the others.
 kernel=$(uname -r | cut -d. -f1,2)
+recorded() { grep -q "^$kernel swift_telemetry " "$top/tests/bpf/verifier.txt"; }
 "$swiftctl" bpf list --json | jq -r '.telemetry.programs[] | "\(.name) \(.verified_insns)"' |
 	sed 's/^bpf_swift~[0-9]* /telemetry_variant /' | grep '^telemetry' >"$work/counts"
 while read -r program count; do
 	most=$(awk -v k="$kernel" -v p="$program" '$1 == k && $2 == "swift_telemetry" && $3 == p { print int($4 * 1.1) }' "$top/tests/bpf/verifier.txt")
 	diag "verified $program $count"
-	ok "telemetry: $program: the verifier's work" test "$count" -le "${most:-0}"
+	if recorded; then ok "telemetry: $program: the verifier's work" test "$count" -le "${most:-0}"
+	else skip "telemetry: $program: the verifier's work" "no record of kernel $kernel"; fi
 done <"$work/counts"
 
 before=$(delays '[.prefixes[] | select(.cc == "bpf_swift").samples] | add')
