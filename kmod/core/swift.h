@@ -495,7 +495,9 @@ static inline bool swift_on_idle_restart(struct swift_state *s, const struct swi
 
 /*
  * Time between packets, ns; 0 = unpaced. D13: no longer than Falcon's 34 ms. A flow that is
- * silent for longer hears of nothing, and looks dead to those who watch it.
+ * silent for longer hears of nothing, and looks dead to those who watch it. Between half of
+ * that and all, by the lowest bits of what it would be: flows that a queue sent there
+ * together must not come back together.
  */
 #define SWIFT_PACING_DELAY_MAX_NS (1ULL << 25)
 
@@ -506,7 +508,9 @@ static inline u64 swift_pacing_delay_ns(u32 cwnd_q16, u32 rtt_ns)
 	if (cwnd_q16 >= SWIFT_Q16_ONE)
 		return 0;
 	delay_ns = SWIFT_DIV_U64((u64)rtt_ns << SWIFT_Q16_SHIFT, cwnd_q16);
-	return delay_ns < SWIFT_PACING_DELAY_MAX_NS ? delay_ns : SWIFT_PACING_DELAY_MAX_NS;
+	if (delay_ns < SWIFT_PACING_DELAY_MAX_NS)
+		return delay_ns;
+	return SWIFT_PACING_DELAY_MAX_NS - (delay_ns & (SWIFT_PACING_DELAY_MAX_NS / 2 - 1));
 }
 
 /*

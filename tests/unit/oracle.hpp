@@ -375,10 +375,10 @@ inline void on_idle_restart(State &s, const Params &p, u32 idle_rtos)
 		}
 }
 
-/* Lines 29 to 32; D13. */
+/* Lines 29 to 32, without D13's limit. */
 inline double pacing_delay(double cwnd, double rtt)
 {
-	return cwnd < 1 ? std::min(rtt / cwnd, std::exp2(25)) : 0;
+	return cwnd < 1 ? rtt / cwnd : 0;
 }
 
 } /* namespace oracle */

@@ -1114,14 +1114,26 @@ TEST(pacing_delay, is_rtt_over_cwnd_below_one_packet)
 	EXPECT_EQ(swift_pacing_delay_ns(to_q16(0.25), us(30)), us(120));
 }
 
-TEST(D13_pacing_delay, is_34_ms_at_most)
+TEST(D13_pacing_delay, is_17_to_34_ms_at_most)
 {
 	const u64 most = 1U << 25;
 
 	EXPECT_NEAR(double(swift_pacing_delay_ns(to_q16(0.5), most / 2 - 1)), double(most - 2), 1);
-	EXPECT_EQ(swift_pacing_delay_ns(to_q16(0.5), most / 2 + 1), most);
-	EXPECT_EQ(swift_pacing_delay_ns(to_q16(0.001), SWIFT_U32_MAX), most);
-	EXPECT_EQ(swift_pacing_rate_Bps(to_q16(0.001), SWIFT_U32_MAX, 1500), 1500 * 1000000000ULL / most);
+	EXPECT_EQ(swift_pacing_delay_ns(to_q16(0.5), most / 2), most);
+	EXPECT_EQ(swift_pacing_delay_ns(to_q16(0.5), most / 2 + 1), most - 2);
+	EXPECT_EQ(swift_pacing_delay_ns(to_q16(0.5), most / 2 + most / 4 - 1), most / 2 + 2);
+	EXPECT_EQ(swift_pacing_delay_ns(to_q16(0.5), most / 2 + most / 4), most);
+	EXPECT_GT(swift_pacing_delay_ns(to_q16(0.001), SWIFT_U32_MAX), most / 2);
+	EXPECT_LE(swift_pacing_delay_ns(to_q16(0.001), SWIFT_U32_MAX), most);
+}
+
+TEST(D13_pacing_delay, differs_where_RTTs_do)
+{
+	double sum_ns = 0;
+
+	for (u32 i = 0; i < 1000; i++)
+		sum_ns += double(swift_pacing_delay_ns(to_q16(0.001), us(1000) + 137 * i));
+	EXPECT_NEAR(sum_ns / 1000, 0x1.8p24, 0x1p20);
 }
 
 TEST(pacing_delay, is_nothing_from_one_packet_on)
