@@ -578,6 +578,9 @@ static void swift_begin(struct sock *sk, bool echo_on)
 				   tp->mss_cache, swift_link_mbps(sk));
 	rcu_read_unlock();
 	tp->snd_ssthresh = TCP_INFINITE_SSTHRESH;
+	/* Another congestion control may have left a status that only a limit needs. */
+	if (READ_ONCE(sk->sk_max_pacing_rate) == ~0UL)
+		cmpxchg(&sk->sk_pacing_status, SK_PACING_NEEDED, SK_PACING_NONE);
 	swift_set_dscp(sk, ss);
 	swift_apply(sk, ss, sn, true);
 

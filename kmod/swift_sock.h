@@ -132,7 +132,7 @@ struct swift_sock {
 
 	u16 live : 1, /* init ran, release did not */
 	   guarded : 1, /* above max_rtt_ns: Reno's, but for echo_on all else here unused */
-	   first_due : 1, /* no RTT, or a long one, at the handshake: whatever the first sample is, it counts */
+	   first_due : 1, /* no short RTT yet: the first sample counts, whatever it is */
 	   echo_on : 1, /* both ends offered */
 	   echo_stopped : 1, /* our ACKs with the option seem to get lost */
 	   has_t2 : 1, /* t2_ns is known, and was not echoed */

@@ -581,22 +581,33 @@ def trace(file, text):
     os.close(fd)
 
 
+def calls(function, action):
+    """How often the kernel calls @function while @action lasts."""
+    trace("kprobe_events", "p:counted " + function)
+    trace("events/kprobes/counted/enable", "1")
+    action()
+    with open("/sys/kernel/tracing/kprobe_profile") as file:
+        hits = int(file.read().split()[1])
+    trace("events/kprobes/counted/enable", "0")
+    trace("kprobe_events", "-:counted")
+    return hits
+
+
 def stamping_lasts():
     """Packets are stamped from the first flow on; each change rewrites code on all CPUs."""
     client, server = connect()
     acked_ms(client)
-    trace("kprobe_events", "p:stamping netstamp_clear")
-    trace("events/kprobes/stamping/enable", "1")
-    for _ in range(10):
-        client.close()
-        server.close()
-        wait_until("no flow is left", lambda: not counter("h1", "flows") + counter("h2", "flows"))
-        client, server = connect()
-        acked_ms(client)
-    with open("/sys/kernel/tracing/kprobe_profile") as file:
-        hits = int(file.read().split()[1])
-    trace("events/kprobes/stamping/enable", "0")
-    trace("kprobe_events", "-:stamping")
+
+    def come_and_go():
+        nonlocal client, server
+        for _ in range(10):
+            client.close()
+            server.close()
+            wait_until("no flow is left", lambda: not counter("h1", "flows") + counter("h2", "flows"))
+            client, server = connect()
+            acked_ms(client)
+
+    hits = calls("netstamp_clear", come_and_go)
     expect(not hits, f"the kernel's code was changed {hits} times")
 
 
@@ -626,6 +637,24 @@ def out_of_window():
     acked_ms(client)
     sent = counter("h2", "echoes_sent") - before
     expect(sent == 2, f"{sent} echoes of 2 segments")
+
+
+def unpaced_after_bbr():
+    """BBR has TCP pace, and leaves it so."""
+    client, server = connect()
+    client.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"bbr")
+    client.sendall(bytes(100_000))
+    receive(server, 100_000)
+    wait_acked(client)
+    client.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"swift")
+
+    def transfer():
+        for _ in range(10):
+            client.sendall(bytes(50_000))
+            receive(server, 50_000)
+
+    hits = calls("tcp_pace_kick", transfer)
+    expect(not hits, f"the pacing timer fired {hits} times")
 
 
 def main():
