@@ -70,7 +70,7 @@ link_shape r1 right 100mbit 1ms 20
 link_shape r1 left 100mbit 1ms 20
 runs_swift() { in_ns h1 ss -Htin state established dport = :5201 | grep -v swift-reno | grep -q 'bytes_acked:[0-9]\{7\}'; }
 ok 'windows: and runs Swift again when its RTT is short' wait_until 30 runs_swift
-ok 'windows: which its gauge shows' wait_until 10 counts h1 guarded_flows -eq 0
+ok 'windows: which its gauge shows' wait_until 10 counts h1 guarded_flows -le 1 # but for iperf3's idle one
 # What gets long later: TCP's smallest RTT has to forget the short ones.
 in_ns h1 sysctl -qw net.ipv4.tcp_min_rtt_wlen=1
 link_shape r1 right 100mbit 15ms 1000
