@@ -178,9 +178,9 @@ def expand(pattern):
 
 # Other names with units: of the API, of --json, of the records, of the lab's files.
 fields = (TOP / "Documentation/api/v1.schema.json").read_text(encoding="utf-8") + "".join(
-    file.read_text(encoding="utf-8") for folder in ("userspace/swiftctl", "userspace/lib", "kmod", "kmod/core", "kmod/uapi",
-                                                    "bpf", "tests/lab/kmod", "tests/lab/lab")
-    for file in (TOP / folder).iterdir() if file.is_file())
+    file.read_text(encoding="utf-8") for pattern in ("userspace/swiftctl/**/*", "userspace/lib/**/*", "kmod/*", "kmod/core/*",
+                                                     "kmod/uapi/*", "bpf/*", "tests/lab/kmod/*", "tests/lab/lab/*")
+    for file in TOP.glob(pattern) if file.is_file())
 FIELDS = set(re.findall(r"\w+", fields))
 report("each sysctl that a page names exists", sysctls_wrong())
 report("each metric that a page, an alert or a panel names exists", metrics_wrong())

@@ -5,16 +5,21 @@ CXX := clang++
 FLAGS := -std=c++20 -O1 -g1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
 # The parser of TOML is the library's, as in swiftd: its header alone comes with assertions.
 FLAGS += -DTOML_HEADER_ONLY=0 -DTOML_SHARED_LIB=1
-FLAGS += $(addprefix -I$(ROOT)/userspace/,lib swiftctl swiftd web) -isystem $(ROOT)/kmod -isystem $(ROOT)/bpf
+FLAGS += $(addprefix -I,$(sort $(dir $(wildcard $(ROOT)/userspace/*/*.h $(ROOT)/userspace/*/*/*.h))))
+FLAGS += -isystem $(ROOT)/kmod -isystem $(ROOT)/bpf
 
-needs_diag := $(addprefix lib/,diag_parse flow text result netlink_bytes)
-needs_genl := $(addprefix lib/,genl_parse link_parse netlink_bytes clock_fit result)
-needs_result := $(addprefix lib/,ab_json ab_samples iperf_run statistics text result) swiftctl/report_read
-needs_probe := $(addprefix lib/,probe_packet probe_exchange probe_responder flow text result)
+needs_diag := $(addprefix lib/,base/text base/result netlink/netlink_bytes flows/diag_parse flows/flow)
+needs_genl := $(addprefix lib/,base/result netlink/link_parse netlink/netlink_bytes clocks/clock_fit clocks/genl_parse)
+needs_result := $(addprefix lib/base/,result text) $(addprefix swiftctl/ab/,ab_samples iperf_run) \
+	$(addprefix swiftctl/report/,ab_json report_read statistics)
+needs_probe := $(addprefix lib/,base/result base/text flows/flow) \
+	$(addprefix swiftctl/probe/,probe_packet probe_exchange probe_responder)
 needs_swiftd := $(addprefix swiftd/,api config metrics options store) \
-	$(addprefix lib/,clock_fit diag_client diag_parse genl_client genl_parse stamping) \
-	$(addprefix lib/,bpf_host flow flow_table iface_map link_parse log_histogram netlink_bytes real_system \
-	result summary system telemetry text tuner)
+	$(addprefix lib/base/,log_histogram real_system result system text) \
+	$(addprefix lib/netlink/,link_parse netlink_bytes) \
+	$(addprefix lib/flows/,diag_client diag_parse flow flow_table iface_map summary) \
+	$(addprefix lib/clocks/,clock_fit genl_client genl_parse stamping) \
+	$(addprefix lib/,bpf/bpf_host bpf/telemetry tune/tuner)
 $(OUT)/fuzz_swiftd: LIBRARIES := -ltomlplusplus -lfmt -lprometheus-cpp-core -lmnl -lbpf
 
 .SECONDEXPANSION:
@@ -34,4 +39,4 @@ $(OUT)/%.o: $(ROOT)/userspace/%.cpp
 	$(CXX) $(FLAGS) -MMD -c $< -o $@
 
 .SECONDARY:
--include $(wildcard $(OUT)/*.d $(OUT)/*/*.d)
+-include $(wildcard $(OUT)/*.d $(OUT)/*/*.d $(OUT)/*/*/*.d $(OUT)/*/*/*/*.d)
