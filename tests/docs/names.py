@@ -143,7 +143,7 @@ counted = re.findall(r"^\| `(\w+)` \|", module_table, re.M)
 header = (TOP / "kmod/swift_sock.h").read_text(encoding="utf-8")
 COUNTERS = re.findall(r"^\tX\((\w+)\)", header.split("#define SWIFT_COUNTERS")[1].split("enum")[0], re.M)
 collector = (TOP / "userspace/swiftd/collector.cpp").read_text(encoding="utf-8")
-ERRORS = set(re.findall(r'(?:count_error\(|pair\(|\{)"(\w+)"(?:\)|, status->)', collector))
+ERRORS = set(re.findall(r'(?:count_error\(|pair\(|\{)"(\w+)"(?:\)|, status\.)', collector))
 FLEET = {file: file.read_text(encoding="utf-8") for file in TOP.glob("scripts/fleet/**/*")
          if file.is_file() and file.suffix in (".yml", ".yaml", ".json", ".md")}
 

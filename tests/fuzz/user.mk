@@ -8,19 +8,21 @@ FLAGS += -DTOML_HEADER_ONLY=0 -DTOML_SHARED_LIB=1
 FLAGS += $(addprefix -I,$(sort $(dir $(wildcard $(ROOT)/userspace/*/*.h $(ROOT)/userspace/*/*/*.h))))
 FLAGS += -isystem $(ROOT)/kmod -isystem $(ROOT)/bpf
 
-needs_diag := $(addprefix lib/,base/text base/result netlink/netlink_bytes flows/diag_parse flows/flow)
-needs_genl := $(addprefix lib/,base/result netlink/link_parse netlink/netlink_bytes clocks/clock_fit clocks/genl_parse)
-needs_result := $(addprefix lib/base/,result text) $(addprefix swiftctl/ab/,ab_samples iperf_run) \
+needs_base := $(addprefix lib/base/,address result text)
+needs_netlink := $(addprefix lib/netlink/,conversation genl netlink_bytes netlink_request)
+needs_diag := $(needs_base) lib/netlink/netlink_bytes $(addprefix lib/flows/,diag_parse flow)
+needs_genl := $(needs_base) $(needs_netlink) lib/netlink/route_parse \
+	$(addprefix lib/clocks/,clock_client_parse clock_fit)
+needs_result := $(needs_base) $(addprefix swiftctl/ab/,ab_samples iperf_run) \
 	$(addprefix swiftctl/report/,ab_json report_read statistics)
-needs_probe := $(addprefix lib/,base/result base/text flows/flow) \
-	$(addprefix swiftctl/probe/,probe_packet probe_exchange probe_responder)
+needs_probe := $(needs_base) lib/flows/flow $(addprefix swiftctl/probe/,probe_packet probe_exchange probe_responder)
 needs_swiftd := $(addprefix swiftd/,api config metrics options store) \
-	$(addprefix lib/base/,log_histogram real_system result system text) \
-	$(addprefix lib/netlink/,link_parse netlink_bytes) \
-	$(addprefix lib/flows/,diag_client diag_parse flow flow_table iface_map summary) \
-	$(addprefix lib/clocks/,clock_fit genl_client genl_parse stamping) \
-	$(addprefix lib/,bpf/bpf_host bpf/telemetry tune/tuner)
-$(OUT)/fuzz_swiftd: LIBRARIES := -ltomlplusplus -lfmt -lprometheus-cpp-core -lmnl -lbpf
+	$(needs_base) $(addprefix lib/base/,files log_histogram process real_system) \
+	$(needs_netlink) $(addprefix lib/netlink/,route route_parse) \
+	$(addprefix lib/flows/,diag_client diag_parse flow flow_table iface_map summary verdict) \
+	$(addprefix lib/,clocks/clock_fit tune/tuner)
+$(OUT)/fuzz_genl: LIBRARIES := -lmnl
+$(OUT)/fuzz_swiftd: LIBRARIES := -ltomlplusplus -lfmt -lprometheus-cpp-core -lmnl
 
 .SECONDEXPANSION:
 $(addprefix $(OUT)/fuzz_,diag genl result probe swiftd): $(OUT)/fuzz_%: $(OUT)/fuzz_%.o $$(addprefix $(OUT)/,$$(addsuffix .o,$$(needs_$$*)))

@@ -16,6 +16,7 @@
 
 #include "fake_bpf_host.h"
 #include "maps.h"
+#include "napi_ids.h"
 
 using namespace swift;
 using swift_test::FakeBpfHost;
@@ -34,7 +35,7 @@ template <typename T> BpfBytes bytes_of(const T &value)
 	return bytes;
 }
 
-class VariantClocks : public testing::Test {
+class ClocksOfVariants : public testing::Test {
 protected:
 	FakeBpfHost host_;
 	BpfClocks clocks_{host_, netns};
@@ -83,14 +84,14 @@ protected:
 
 } // namespace
 
-TEST_F(VariantClocks, none_is_loaded)
+TEST_F(ClocksOfVariants, none_is_loaded)
 {
 	EXPECT_TRUE(set(2).empty());
 	clocks_.remove(2);
 	EXPECT_TRUE(clocks_.all(now_ns)->variants.empty());
 }
 
-TEST_F(VariantClocks, what_the_programs_read)
+TEST_F(ClocksOfVariants, what_the_programs_read)
 {
 	add("bpf_swift");
 	EXPECT_EQ(set(2), std::vector<std::string>{"bpf_swift"});
@@ -126,7 +127,7 @@ TEST_F(VariantClocks, what_the_programs_read)
 	EXPECT_NE(nothing.check, bpf_swift_clock_check(&no_key, &nothing.line));
 }
 
-TEST_F(VariantClocks, every_variant_that_takes_them)
+TEST_F(ClocksOfVariants, every_variant_that_takes_them)
 {
 	add("bpf_swift");
 	add("mine");
@@ -158,7 +159,7 @@ TEST_F(VariantClocks, every_variant_that_takes_them)
 	EXPECT_EQ(content("swift_clocks").size() + content("swift_clocks", "mine").size(), 2U);
 }
 
-TEST_F(VariantClocks, napis_come_and_go)
+TEST_F(ClocksOfVariants, napis_come_and_go)
 {
 	add("bpf_swift");
 	host_.pinned["/sys/fs/bpf/tcp_swift/bpf_swift/swift_clock_napis"]->content[bytes_of(std::uint32_t{900})] =
@@ -178,7 +179,7 @@ TEST_F(VariantClocks, napis_come_and_go)
 	EXPECT_EQ(napis(), std::vector<std::uint32_t>{900});
 }
 
-TEST_F(VariantClocks, a_napi_that_is_another_devices_now)
+TEST_F(ClocksOfVariants, a_napi_that_is_another_devices_now)
 {
 	add("bpf_swift");
 	set(2, {{101}});
@@ -189,7 +190,7 @@ TEST_F(VariantClocks, a_napi_that_is_another_devices_now)
 	EXPECT_EQ(napis(), std::vector<std::uint32_t>{101});
 }
 
-TEST_F(VariantClocks, lines_that_the_module_would_refuse)
+TEST_F(ClocksOfVariants, lines_that_the_module_would_refuse)
 {
 	add("bpf_swift");
 	struct Case {
@@ -212,7 +213,7 @@ TEST_F(VariantClocks, lines_that_the_module_would_refuse)
 	}
 }
 
-TEST_F(VariantClocks, a_map_that_cannot_be_written_starves_no_other)
+TEST_F(ClocksOfVariants, a_map_that_cannot_be_written_starves_no_other)
 {
 	add("bpf_swift");
 	add("mine");
@@ -233,7 +234,7 @@ TEST_F(VariantClocks, a_map_that_cannot_be_written_starves_no_other)
 	EXPECT_EQ(content("swift_clock_napis", "third").size(), 1U);
 }
 
-TEST_F(VariantClocks, dead_lines_make_room)
+TEST_F(ClocksOfVariants, dead_lines_make_room)
 {
 	add("bpf_swift"); // of two lines and three NAPIs
 	set(2, {{101, 102}});
@@ -256,7 +257,7 @@ TEST_F(VariantClocks, dead_lines_make_room)
 	EXPECT_EQ(napis(), std::vector<std::uint32_t>{103});
 }
 
-TEST_F(VariantClocks, a_variant_that_is_unloaded_while_it_is_looked_at)
+TEST_F(ClocksOfVariants, a_variant_that_is_unloaded_while_it_is_looked_at)
 {
 	struct Vanishing : FakeBpfHost {
 		std::string dir;
@@ -288,7 +289,7 @@ TEST(RealBpfClocks, set_read_and_remove)
 {
 	const std::string dir = "/sys/fs/bpf/tcp_swift/clocks_test";
 	std::optional<std::vector<BpfClock>> there, after;
-	BpfFed beside;
+	VariantsFed beside;
 	std::vector<std::size_t> napis;
 	std::string trouble = "no right to mount a bpffs";
 	bool mounted = false;

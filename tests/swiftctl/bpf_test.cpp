@@ -27,7 +27,7 @@ const std::string variant_dir = "/sys/fs/bpf/tcp_swift/bpf_swift";
 struct VariantMachine {
 	FakeBpfHost host;
 	FakeBpfSystem system{host};
-	BpfVariants variants{system, host};
+	BpfVariants variants{system, system, host};
 
 	VariantMachine() { host.files[second] = {}; }
 

@@ -26,7 +26,7 @@ protected:
 	Result<void> start(std::vector<std::string> ifaces = {"eth0"})
 	{
 		feeder_ = std::make_unique<ClockFeeder>(
-			system_, host_, ClockFeederOptions{std::move(ifaces), 250},
+			system_, system_, host_, ClockFeederOptions{std::move(ifaces), 250},
 			[this](const FeedEvent &e) { events_.push_back(e); });
 		return feeder_->start();
 	}
@@ -354,6 +354,18 @@ TEST_F(Feeding, an_interface_that_goes_and_comes_back)
 	EXPECT_EQ(status().ifindex, 12U);
 	EXPECT_EQ(status().phc_index, 7);
 	EXPECT_TRUE(host_.lines.contains(12));
+}
+
+// A list of links that could not be read is read later, not never.
+TEST_F(Feeding, a_nic_that_came_while_links_could_not_be_read_is_fed)
+{
+	ASSERT_TRUE(start({}));
+	run(3000);
+	system_.add("eth2", 9, 5);
+	host_.missed_events = true;
+	host_.links_fail = 3;
+	run(12000);
+	EXPECT_TRUE(host_.error_ns("eth2"));
 }
 
 TEST_F(Feeding, a_missed_departure_is_found_out)

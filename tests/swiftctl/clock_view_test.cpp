@@ -57,7 +57,7 @@ std::string line_of(const Table &table, std::size_t row)
 TEST(clock_view, table)
 {
 	Host host;
-	const auto s = take_clocks(host, {}, now);
+	const auto s = take_clocks(host, host, {}, now);
 
 	ASSERT_TRUE(s);
 	ASSERT_EQ(s->rows.size(), 2U); // lo has no clock
@@ -81,7 +81,7 @@ TEST(clock_view, lines_of_bpf_variants)
 	v.clock.valid_ms = 500;
 
 	// Beside the module's.
-	auto s = take_clocks(host, {}, now, {{"bpf_swift"}, {v}});
+	auto s = take_clocks(host, host, {}, now, {{"bpf_swift"}, {v}});
 
 	ASSERT_TRUE(s && !s->error);
 	EXPECT_EQ(line_of(clock_table(*s), 1), "eth1|ptp1|none|valid|+37.0 s|+50.000|1.23 us|200.0 ms|500 ms|-|-|-|-|-|");
@@ -96,14 +96,14 @@ TEST(clock_view, lines_of_bpf_variants)
 
 	// Without the module: an error only if there is nothing at all.
 	host.clocks.reset();
-	EXPECT_FALSE(take_clocks(host, {}, now, {{"bpf_swift"}, {v}})->error);
-	EXPECT_TRUE(take_clocks(host, {}, now)->error);
-	EXPECT_FALSE(take_clocks(host, {}, now, {{"bpf_swift"}, {}})->error); // it runs, nobody feeds
-	EXPECT_NE(clock_notes(*take_clocks(host, {}, now, {{"bpf_swift"}, {}}))[0].find("no clock is fed: swiftctl "
+	EXPECT_FALSE(take_clocks(host, host, {}, now, {{"bpf_swift"}, {v}})->error);
+	EXPECT_TRUE(take_clocks(host, host, {}, now)->error);
+	EXPECT_FALSE(take_clocks(host, host, {}, now, {{"bpf_swift"}, {}})->error); // it runs, nobody feeds
+	EXPECT_NE(clock_notes(*take_clocks(host, host, {}, now, {{"bpf_swift"}, {}}))[0].find("no clock is fed: swiftctl "
 											"clock run"),
 		  std::string::npos);
 	v.clock.valid_ms = 0;
-	s = take_clocks(host, {}, now, {{"bpf_swift"}, {v}});
+	s = take_clocks(host, host, {}, now, {{"bpf_swift"}, {v}});
 	EXPECT_EQ(clock_table(*s).rows.at(1).at(3).text, "stale");
 	EXPECT_EQ(clock_notes(*s).at(0), "bpf_swift has a stale line of eth1; swiftctl bpf list counts its stamps");
 }
@@ -128,16 +128,16 @@ TEST(clock_view, says_plainly_that_nothing_is_fed)
 	Host host;
 
 	host.clocks->front().valid_ms = 0;
-	auto s = take_clocks(host, {}, now);
+	auto s = take_clocks(host, host, {}, now);
 	EXPECT_EQ(clock_table(*s).rows[0][3].text, "stale");
 	EXPECT_NE(clock_notes(*s)[0].find("no clock is fed: swiftctl clock run"), std::string::npos);
 	host.clocks->front().owner = 0;
-	s = take_clocks(host, {}, now);
+	s = take_clocks(host, host, {}, now);
 	EXPECT_EQ(clock_table(*s).rows[0][9].text, "gone");
 	host.clocks->clear();
 	for (auto &[name, nic] : host.nics)
 		nic.t = {};
-	s = take_clocks(host, {}, now);
+	s = take_clocks(host, host, {}, now);
 	EXPECT_TRUE(s->rows.empty());
 	EXPECT_NE(clock_notes(*s)[0].find("no NIC here can stamp"), std::string::npos);
 }
@@ -146,10 +146,10 @@ TEST(clock_view, asked_for_by_name)
 {
 	Host host;
 
-	EXPECT_EQ(take_clocks(host, {"lo"}, now)->rows.size(), 1U);
-	EXPECT_NE(take_clocks(host, {"eth9"}, now).error().text().find("no such interface: 'eth9'"),
+	EXPECT_EQ(take_clocks(host, host, {"lo"}, now)->rows.size(), 1U);
+	EXPECT_NE(take_clocks(host, host, {"eth9"}, now).error().text().find("no such interface: 'eth9'"),
 		  std::string::npos);
-	EXPECT_FALSE(take_clocks(host, {"../x"}, now));
+	EXPECT_FALSE(take_clocks(host, host, {"../x"}, now));
 }
 
 TEST(clock_view, what_is_on_top_of_a_nic_is_left_out)
@@ -159,8 +159,8 @@ TEST(clock_view, what_is_on_top_of_a_nic_is_left_out)
 	host.add("vlan7", 9, 0);
 	host.files["/sys/class/net/vlan7/ifindex"] = "9\n";
 	host.files["/sys/class/net/vlan7/lower_eth0/ifindex"] = "2\n";
-	EXPECT_EQ(take_clocks(host, {}, now)->rows.size(), 2U);
-	EXPECT_NE(plan_clocks(host, {"vlan7"})->front().why_not.find("on top of"), std::string::npos);
+	EXPECT_EQ(take_clocks(host, host, {}, now)->rows.size(), 2U);
+	EXPECT_NE(plan_clocks(host, host, {"vlan7"})->front().why_not.find("on top of"), std::string::npos);
 }
 
 TEST(clock_view, spans)
@@ -179,7 +179,7 @@ TEST(clock_view, spans)
 TEST(clock_view, json)
 {
 	Host host;
-	const auto s = take_clocks(host, {}, now);
+	const auto s = take_clocks(host, host, {}, now);
 	const std::string line = clocks_json(*s, true);
 	const Parsed j = Parsed::parse(line);
 
@@ -204,7 +204,7 @@ TEST(clock_view, json)
 	EXPECT_TRUE(j["nics"][1]["line"].is_null());
 
 	host.clocks.reset();
-	EXPECT_EQ(Parsed::parse(clocks_json(*take_clocks(host, {}, now), false))["error"],
+	EXPECT_EQ(Parsed::parse(clocks_json(*take_clocks(host, host, {}, now), false))["error"],
 		  "the module tcp_swift is not loaded");
 }
 
@@ -229,7 +229,7 @@ TEST(clock_view, plans)
 	Host host;
 
 	host.nics["eth1"].t.now = Stamping{HWTSTAMP_TX_ON, HWTSTAMP_FILTER_PTP_V2_EVENT};
-	const auto plans = plan_clocks(host, {});
+	const auto plans = plan_clocks(host, host, {});
 	const Parsed j = Parsed::parse(plans_json(*plans, 250));
 
 	ASSERT_EQ(plans->size(), 3U);

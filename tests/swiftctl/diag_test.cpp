@@ -12,6 +12,7 @@
 #include "diag.h"
 #include "dump_builder.h"
 #include "fd.h"
+#include "netns.h"
 
 using namespace swift;
 using swift_test::DumpBuilder;

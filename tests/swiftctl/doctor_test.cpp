@@ -70,7 +70,7 @@ struct Healthy : FakeSystem {
 
 std::vector<Finding> look(FakeSystem &s, const DoctorOptions &o = {})
 {
-	auto findings = examine(s, o);
+	auto findings = examine({s, s, s}, o);
 
 	EXPECT_TRUE(findings) << findings.error().text();
 	return findings ? *findings : std::vector<Finding>();
@@ -192,7 +192,7 @@ TEST(doctor, each_fault_is_found_with_why_and_fix)
 TEST(doctor, clocks_of_bpf_variants)
 {
 	const auto clock_of = [](FakeSystem &s, const BpfClockTable &bpf) -> std::optional<Finding> {
-		const auto findings = examine(s, {}, bpf);
+		const auto findings = examine({s, s, s}, {}, bpf);
 		const Finding *f = findings ? find(*findings, "eth0 clock") : nullptr;
 
 		return f ? std::optional(*f) : std::nullopt;
@@ -267,7 +267,7 @@ TEST(doctor, wrong_options)
 
 		s.rtt_ns = 1;
 		o.peer = peer;
-		EXPECT_FALSE(examine(s, o)) << peer;
+		EXPECT_FALSE(examine({s, s, s}, o)) << peer;
 	}
 	for (const char *peer : {"host", "10.0.0.1:80", "::1", "[::1]:80", "[fe80::1]"}) {
 		Healthy s;
@@ -275,13 +275,13 @@ TEST(doctor, wrong_options)
 
 		s.rtt_ns = 30000;
 		o.peer = peer;
-		EXPECT_TRUE(examine(s, o)) << peer;
+		EXPECT_TRUE(examine({s, s, s}, o)) << peer;
 	}
 	Healthy s;
 	DoctorOptions o;
 
 	o.target_ns = "25us";
-	EXPECT_FALSE(examine(s, o));
+	EXPECT_FALSE(examine({s, s, s}, o));
 }
 
 TEST(doctor, an_interface_that_is_not_there)
@@ -313,7 +313,10 @@ TEST(real_system, reads_below_a_root_and_replaces_files_whole)
 	auto held = system->lock("/a/lock");
 
 	ASSERT_TRUE(held);
-	EXPECT_FALSE(system->lock("/a/lock"));
+	const auto again = system->lock("/a/lock");
+
+	ASSERT_FALSE(again);
+	EXPECT_EQ(again.error().code, EWOULDBLOCK);
 	EXPECT_TRUE(system->remove_file("/a/b/c"));
 	EXPECT_FALSE(system->exists("/a/b/c"));
 	EXPECT_TRUE(system->remove_file("/a/b/c"));

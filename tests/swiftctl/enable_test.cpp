@@ -86,7 +86,7 @@ TEST(disable, restores_exactly)
 	const auto before = s.world();
 
 	ASSERT_FALSE(enable(s, everything()).error);
-	const Outcome o = disable(s, {});
+	const Outcome o = disable(s, s, {});
 
 	ASSERT_FALSE(o.error) << o.error->text();
 	EXPECT_TRUE(o.notes.empty());
@@ -98,8 +98,8 @@ TEST(disable, a_second_time_has_nothing_to_do)
 	FakeSystem s;
 
 	ASSERT_FALSE(enable(s, everything()).error);
-	ASSERT_FALSE(disable(s, {}).error);
-	const Outcome o = disable(s, {});
+	ASSERT_FALSE(disable(s, s, {}).error);
+	const Outcome o = disable(s, s, {});
 
 	EXPECT_FALSE(o.error);
 	EXPECT_TRUE(any_note(o, "nothing to undo"));
@@ -115,7 +115,7 @@ TEST(enable, twice_keeps_the_first_originals)
 	again.set = {"base_target_ns=70000"};
 	ASSERT_FALSE(enable(s, again).error);
 	EXPECT_EQ(value(s, "/proc/sys/net/ipv4/tcp_swift/base_target_ns"), "70000");
-	ASSERT_FALSE(disable(s, {}).error);
+	ASSERT_FALSE(disable(s, s, {}).error);
 	EXPECT_EQ(s.world(), before);
 }
 
@@ -127,7 +127,7 @@ TEST(enable, a_module_that_was_loaded_stays_loaded)
 	const auto before = s.world();
 
 	ASSERT_FALSE(enable(s, everything()).error);
-	ASSERT_FALSE(disable(s, {}).error);
+	ASSERT_FALSE(disable(s, s, {}).error);
 	EXPECT_EQ(s.world(), before);
 	EXPECT_TRUE(s.loaded());
 }
@@ -170,7 +170,7 @@ TEST(enable, a_fault_in_the_second_keeps_the_first)
 			break;
 		EXPECT_EQ(s.world(), first) << n;
 		s.fail_at = 0;
-		ASSERT_FALSE(disable(s, {}).error);
+		ASSERT_FALSE(disable(s, s, {}).error);
 		EXPECT_EQ(s.world(), before) << n;
 	}
 }
@@ -188,7 +188,7 @@ TEST(disable, mends_what_a_power_cut_left_at_any_step)
 		s.dead_after = true;
 		ASSERT_TRUE(enable(s, everything()).error) << n;
 		s.fail_at = 0;
-		const Outcome o = disable(s, {});
+		const Outcome o = disable(s, s, {});
 
 		EXPECT_FALSE(o.error) << n;
 		EXPECT_EQ(s.world(), before) << n;
@@ -204,13 +204,13 @@ TEST(disable, a_fault_at_any_step_is_finished_by_the_next)
 		ASSERT_FALSE(enable(s, everything()).error);
 		s.operations = 0;
 		s.fail_at = n;
-		const Outcome first = disable(s, {});
+		const Outcome first = disable(s, s, {});
 
 		if (s.operations < n)
 			break; // no n-th step any more
 		s.fail_at = 0;
 		if (first.error) {
-			ASSERT_FALSE(disable(s, {}).error) << n;
+			ASSERT_FALSE(disable(s, s, {}).error) << n;
 		}
 		EXPECT_EQ(s.world(), before) << n;
 	}
@@ -223,7 +223,7 @@ TEST(disable, after_a_reboot_undoes_what_persisted)
 
 	ASSERT_FALSE(enable(s, everything()).error);
 	s.files.erase(StateFile::path); // /run is empty after a boot
-	ASSERT_FALSE(disable(s, {}).error);
+	ASSERT_FALSE(disable(s, s, {}).error);
 	EXPECT_EQ(s.world(), before);
 }
 
@@ -234,7 +234,7 @@ TEST(disable, leaves_alone_what_somebody_else_changed)
 	ASSERT_FALSE(enable(s, everything()).error);
 	s.files[cc_path] = "bbr\n";
 	s.devs["eth0"].kind = "cake";
-	const Outcome o = disable(s, {});
+	const Outcome o = disable(s, s, {});
 
 	EXPECT_FALSE(o.error);
 	EXPECT_TRUE(any_note(o, "net.ipv4.tcp_congestion_control is now 'bbr'"));
@@ -255,7 +255,7 @@ TEST(disable, force_puts_back_that_too)
 	ASSERT_FALSE(enable(s, everything()).error);
 	s.files[cc_path] = "bbr\n";
 	force.force = true;
-	ASSERT_FALSE(disable(s, force).error);
+	ASSERT_FALSE(disable(s, s, force).error);
 	EXPECT_EQ(s.world(), before);
 }
 
@@ -266,7 +266,7 @@ TEST(enable, somebody_elses_value_becomes_the_one_to_go_back_to)
 	ASSERT_FALSE(enable(s, {}).error);
 	s.files[cc_path] = "bbr\n";
 	ASSERT_FALSE(enable(s, {}).error);
-	ASSERT_FALSE(disable(s, {}).error);
+	ASSERT_FALSE(disable(s, s, {}).error);
 	EXPECT_EQ(value(s, cc_path), "bbr");
 }
 
@@ -283,7 +283,7 @@ TEST(disable, a_module_in_use_stays_and_says_by_whom)
 	listener.state = 10;
 	s.sockets = {flow, flow, listener};
 	s.files["/sys/module/tcp_swift/refcnt"] = "3\n";
-	const Outcome o = disable(s, {});
+	const Outcome o = disable(s, s, {});
 
 	EXPECT_FALSE(o.error);
 	EXPECT_TRUE(any_note(o, "stays loaded: 2 flows and 1 listening socket still use it"));
@@ -298,7 +298,7 @@ TEST(disable, an_interface_that_is_gone_is_no_error)
 
 	ASSERT_FALSE(enable(s, everything()).error);
 	s.files.erase("/sys/class/net/eth0");
-	EXPECT_FALSE(disable(s, {}).error);
+	EXPECT_FALSE(disable(s, s, {}).error);
 }
 
 TEST(enable, no_default_only_allows)
@@ -337,7 +337,7 @@ TEST(disable, restores_a_qdisc_that_is_not_the_default_kind)
 	s.files["/proc/sys/net/core/default_qdisc"] = "fq\n";
 	o.ifaces = {"eth0"};
 	ASSERT_FALSE(enable(s, o).error);
-	ASSERT_FALSE(disable(s, {}).error);
+	ASSERT_FALSE(disable(s, s, {}).error);
 	EXPECT_EQ(s.devs["eth0"].kind, "pfifo_fast");
 }
 
@@ -376,7 +376,7 @@ TEST(disable, dry_run_changes_nothing)
 	const auto before = s.world();
 
 	o.dry_run = true;
-	const Outcome out = disable(s, o);
+	const Outcome out = disable(s, s, o);
 
 	EXPECT_EQ(s.world(), before);
 	ASSERT_FALSE(out.dry_lines.empty());
@@ -433,6 +433,6 @@ TEST(state_file, strange_contents_are_errors_not_crashes)
 
 		s.files[StateFile::path] = text;
 		EXPECT_FALSE(StateFile(s).load()) << text;
-		EXPECT_TRUE(disable(s, {}).error) << text;
+		EXPECT_TRUE(disable(s, s, {}).error) << text;
 	}
 }

@@ -99,7 +99,7 @@ public:
 	swift::Result<std::shared_ptr<void>> lock(const std::string &) override
 	{
 		if (lock_taken)
-			return swift::Error{"locked"};
+			return swift::errno_error("another holds it", EWOULDBLOCK); // as the real one says it
 		return std::shared_ptr<void>();
 	}
 	swift::Result<void> replace_file(const std::string &path, const std::string &content,
@@ -136,6 +136,7 @@ public:
 	int sent = 0;
 	std::vector<swift::Link> events;
 	bool missed_events = false;
+	int links_fail = 0; // so often
 
 	std::int64_t now_ns() const override { return now; }
 	std::string netns() const override { return "1"; }
@@ -156,6 +157,10 @@ public:
 	{
 		std::vector<swift::Link> all;
 
+		if (links_fail > 0) {
+			links_fail--;
+			return swift::errno_error("the interfaces change faster than they can be read", EAGAIN);
+		}
 		for (const auto &[name, nic] : system_.nics)
 			all.push_back({nic.ifindex, name, false, nic.stacked});
 		return all;
@@ -197,10 +202,10 @@ public:
 		lines.erase(ifindex);
 		return {};
 	}
-	swift::BpfFed set_bpf_line(std::uint32_t ifindex, const swift::ClockLine &line, std::uint32_t valid_ms,
+	swift::VariantsFed set_bpf_line(std::uint32_t ifindex, const swift::ClockLine &line, std::uint32_t valid_ms,
 				   std::int64_t now_ns) override
 	{
-		swift::BpfFed fed{variants, {}};
+		swift::VariantsFed fed{variants, {}};
 
 		if (!bpf_error.empty())
 			fed.error = swift::Error{bpf_error};

@@ -10,13 +10,15 @@
 #include <string>
 #include <vector>
 
+#include "nics.h"
+#include "sockets.h"
 #include "system.h"
 #include "text.h"
 #include "tunables.h"
 
 namespace swift_test {
 
-class FakeSystem : public swift::System {
+class FakeSystem : public swift::System, public swift::Nics, public swift::Sockets {
 public:
 	struct Dev {
 		bool multi_queue = false;

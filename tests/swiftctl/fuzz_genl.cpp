@@ -5,8 +5,9 @@
 #include <cstdlib>
 #include <span>
 
+#include "clock_client.h"
 #include "genl.h"
-#include "link.h"
+#include "route.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size)
 {

@@ -15,10 +15,12 @@
 #include <random>
 #include <thread>
 
+#include "bpf_clocks.h"
+#include "clock_client.h"
 #include "clock_host.h"
-#include "diag.h"
 #include "genl.h"
-#include "link.h"
+#include "netns.h"
+#include "route.h"
 #include "system.h"
 #include "uapi/tcp_swift.h"
 

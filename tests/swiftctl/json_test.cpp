@@ -75,7 +75,7 @@ TEST(json, enable_and_disable)
 {
 	swift_test::FakeSystem s;
 	const Parsed on = Parsed::parse(outcome_json(enable(s, {}), false));
-	const Parsed off = Parsed::parse(outcome_json(disable(s, {}), false));
+	const Parsed off = Parsed::parse(outcome_json(disable(s, s, {}), false));
 
 	for (const Parsed &j : {on, off}) {
 		EXPECT_EQ(j["schema"], 1);

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
+#include "clock_ns.h"
 #include "fake_system.h"
 #include "probe.h"
 #include "probe_nic.h"
@@ -763,7 +764,7 @@ TEST(probe_socket, over_loopback_both_ways_stamped)
 		}
 
 		for (std::uint32_t i = sent; i < sent + 2; i++) {
-			const std::int64_t before_ns = realtime_ns();
+			const std::int64_t before_ns = clock_ns(CLOCK_REALTIME);
 			const auto id = a->send(bytes, {b->local(), 0});
 
 			ASSERT_TRUE(id);

@@ -11,10 +11,11 @@
 
 #include "bpf_telemetry.h"
 #include "bpf_variant.h"
-#include "cli.h"
+#include "bpf.h"
 #include "delays.h"
 #include "fake_bpf_host.h"
 #include "flows.h"
+#include "parsed.h"
 #include "telemetry_maps.h"
 
 using namespace swift;
@@ -60,7 +61,7 @@ FakeBpfFile telemetry_file()
 struct TelemetryMachine {
 	FakeBpfHost host;
 	FakeBpfSystem system{host};
-	BpfVariants variants{system, host};
+	BpfVariants variants{system, system, host};
 	BpfTelemetry telemetry{system, host};
 
 	TelemetryMachine()
@@ -818,15 +819,11 @@ TEST(Delays, NotesOnFullMaps)
 
 TEST(Delays, CommandLine)
 {
-	const auto parse = [](std::vector<const char *> argv) {
-		argv.insert(argv.begin(), "swiftctl");
-		return parse_command_line(static_cast<int>(argv.size()), argv.data());
-	};
-	const auto ok = parse({"delays", "--by", "flow", "--dst", "10.0.0.0/8", "--interval", "5", "--hist"});
+	const auto ok = swift_test::parsed<DelaysOptions>({"--by", "flow", "--dst", "10.0.0.0/8", "--interval", "5", "--hist"});
 
-	ASSERT_TRUE(std::holds_alternative<DelaysOptions>(ok));
-	EXPECT_EQ(std::get<DelaysOptions>(ok).interval, "5");
-	EXPECT_TRUE(std::get<DelaysOptions>(parse({"delays", "--all-netns"})).all_netns);
+	ASSERT_TRUE(ok);
+	EXPECT_EQ(ok->interval, "5");
+	EXPECT_TRUE(swift_test::parsed<DelaysOptions>({"--all-netns"})->all_netns);
 	for (const DelaysOptions &wrong :
 	     {DelaysOptions{"host", {}, "", false, false, false, "", false},
 	      DelaysOptions{"flow", {"x"}, "", false, false, false, "", false},
@@ -834,10 +831,10 @@ TEST(Delays, CommandLine)
 	      DelaysOptions{"flow", {}, "", true, false, true, "", false},
 	      DelaysOptions{"flow", {}, "", false, false, false, "web", true}})
 		EXPECT_FALSE(DelaysQuery::from(wrong));
-	const auto load = parse({"bpf", "load", "telemetry", "--tx", "64", "--prefix", "10.0.0.0/8"});
+	const auto load = swift_test::parsed<BpfOptions>({"load", "telemetry", "--tx", "64", "--prefix", "10.0.0.0/8"});
 
-	ASSERT_TRUE(std::holds_alternative<BpfOptions>(load));
-	EXPECT_EQ(std::get<BpfOptions>(load).telemetry.tx_one_in, "64");
+	ASSERT_TRUE(load);
+	EXPECT_EQ(load->telemetry.tx_one_in, "64");
 }
 
 /* --- swiftctl flows beside other laws ------------------------------------------------------ */

@@ -7,8 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cli.h"
 #include "fake_knob.h"
+#include "parsed.h"
 #include "top.h"
 
 using namespace swift;
@@ -229,11 +229,10 @@ TEST(TopKeys, PauseHelpQuit)
 
 TEST(TopCommand, Line)
 {
-	const char *argv[] = {"swiftctl", "top", "--all", "--once", "--interval", "0.5", "--sort", "rate", "--filter", "10."};
-	const Invocation parsed = parse_command_line(10, argv);
-	const auto *o = std::get_if<TopOptions>(&parsed);
+	const auto o = swift_test::parsed<TopOptions>(
+		{"--all", "--once", "--interval", "0.5", "--sort", "rate", "--filter", "10."});
 
-	ASSERT_NE(o, nullptr);
+	ASSERT_TRUE(o);
 	EXPECT_TRUE(o->all && o->once);
 	EXPECT_EQ(o->interval + " " + o->sort + " " + o->filter, "0.5 rate 10.");
 	TopOptions wrong;

@@ -563,7 +563,7 @@ TEST(TargetKnob, AVariantThatIsBeingChangedIsTriedAgain)
 {
 	FakeBpfHost host;
 	BusySystem system(host);
-	BpfVariants variants(system, host);
+	BpfVariants variants(system, system, host);
 	BpfLoadRequest load;
 
 	load.name = "bpf_swift";

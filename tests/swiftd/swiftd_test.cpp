@@ -19,6 +19,7 @@
 #include "options.h"
 #include "store.h"
 #include "summary.h"
+#include "telemetry_source.h"
 
 namespace swift {
 namespace {

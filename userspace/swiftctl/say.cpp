@@ -9,9 +9,11 @@ namespace swift {
 
 namespace {
 
-std::string who(std::string_view verb)
+std::string who(const Verb &verb)
 {
-	return verb.empty() ? "swiftctl" : "swiftctl " + std::string(verb);
+	const std::string name = verb.name;
+
+	return name.empty() ? "swiftctl" : "swiftctl " + name;
 }
 
 void complain(const std::string &line)
@@ -31,19 +33,19 @@ bool print(std::string_view text)
 	return std::fflush(stdout) == 0 && written;
 }
 
-int fail(std::string_view verb, std::string_view why)
+int fail(const Verb &verb, std::string_view why)
 {
 	complain(who(verb) + ": " + std::string(why));
 	return exit_failed;
 }
 
-int fail_usage(std::string_view verb, std::string_view why)
+int fail_usage(const Verb &verb, std::string_view why)
 {
 	complain(who(verb) + ": " + std::string(why) + "; see " + who(verb) + " --help");
 	return exit_usage;
 }
 
-void note(std::string_view verb, std::string_view text)
+void note(const Verb &verb, std::string_view text)
 {
 	complain(who(verb) + ": " + std::string(text));
 }

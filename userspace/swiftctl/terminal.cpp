@@ -4,6 +4,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdlib>
 
 namespace swift {
@@ -12,23 +13,9 @@ namespace {
 
 std::string_view code(Colour colour)
 {
-	switch (colour) {
-	case Colour::bold:
-		return "1";
-	case Colour::dim:
-		return "2";
-	case Colour::red:
-		return "31";
-	case Colour::green:
-		return "32";
-	case Colour::yellow:
-		return "33";
-	case Colour::magenta:
-		return "35";
-	case Colour::none:
-		break;
-	}
-	return {};
+	static constexpr std::array<std::string_view, 7> codes = {"", "1", "2", "31", "32", "33", "35"};
+
+	return codes[static_cast<std::size_t>(colour)];
 }
 
 bool is_set(const char *variable)

@@ -7,6 +7,7 @@
 #include <array>
 #include <cerrno>
 
+#include "bpf_clocks.h"
 #include "system.h"
 
 namespace swift {
@@ -70,11 +71,12 @@ void ClockThread::begun(Result<void> how)
 void ClockThread::run(const Config::Clocks &config, const ClockFeeder::Tell &tell)
 {
 	const auto system = real_system();
+	const auto nics = real_nics();
 	auto host = real_clock_host();
 
 	if (!host)
 		return begun(host.error());
-	ClockFeeder feeder(*system, **host,
+	ClockFeeder feeder(*system, *nics, **host,
 			   {config.devices, static_cast<std::uint32_t>(config.interval_ms)}, tell);
 	const auto note = [&] {
 		std::vector<ClockRow> rows;

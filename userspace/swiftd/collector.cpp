@@ -14,7 +14,8 @@
 
 #include "bpf_host.h"
 #include "clock_ns.h"
-#include "target_knob.h"
+#include "netns.h"
+#include "telemetry_source.h"
 #include "text.h"
 
 namespace swift {
@@ -23,7 +24,6 @@ namespace {
 
 constexpr std::int64_t storages_every_ns = 5 * ns_per_s;
 constexpr std::size_t most_counters = 256;
-constexpr std::size_t alive_every_flows = 1 << 15;
 
 double seconds(const timeval &t)
 {
@@ -136,19 +136,18 @@ Result<std::optional<TelemetryReading>> loaded_telemetry(const BpfHost &bpf)
 
 // --- Collector -----------------------------------------------------------------------------
 
-Collector::Collector(const Config::Collect &config, OwnClocks own_clocks, IfaceMap ifaces)
-	: config_(config), own_clocks_(std::move(own_clocks)), system_(real_system()), bpf_(real_bpf_host()),
-	  ifaces_(std::move(ifaces)), table_(table_options(config))
+Collector::Collector(const Config::Collect &config, OwnClocks own_clocks, FlowObserver flows)
+	: config_(config), own_clocks_(std::move(own_clocks)), flows_(std::move(flows))
 {
 }
 
 Result<Collector> Collector::open(const Config::Collect &config, OwnClocks own_clocks)
 {
-	auto ifaces = IfaceMap::open();
+	auto flows = FlowObserver::open(table_options(config), bpf_flow_storages, storages_every_ns);
 
-	if (!ifaces)
-		return ifaces.error();
-	return Collector(config, std::move(own_clocks), std::move(*ifaces));
+	if (!flows)
+		return flows.error();
+	return Collector(config, std::move(own_clocks), std::move(*flows));
 }
 
 void Collector::reconfigure(const Config::Collect &config)
@@ -160,7 +159,7 @@ void Collector::reconfigure(const Config::Collect &config)
 	config_ = config;
 	if (!regroup)
 		return;
-	table_.reconfigure(table_options(config));
+	flows_.reconfigure(table_options(config));
 	counters_ = {};
 }
 
@@ -196,14 +195,14 @@ Result<TelemetryReading> Collector::read_flows() const
 
 void Collector::look_at_module(Snapshot &s)
 {
-	s.module_loaded = module_loaded(*system_);
+	s.module_loaded = module_loaded(*files_);
 	if (!s.module_loaded)
 		return;
-	if (auto text = system_->read_file("/sys/module/tcp_swift/version"))
+	if (auto text = files_->read_file("/sys/module/tcp_swift/version"))
 		s.module_version = trim(*text);
-	if (auto text = system_->read_file("/proc/net/tcp_swift"))
+	if (auto text = files_->read_file("/proc/net/tcp_swift"))
 		s.module_counters = parse_counters(*text);
-	if (auto text = read_sysctl(*system_, "net.ipv4.tcp_swift.endpoint_target_ns"))
+	if (auto text = read_sysctl(*files_, "net.ipv4.tcp_swift.endpoint_target_ns"))
 		if (auto v = parse_int("", *text, 1, ns_per_s))
 			s.verdicts.endpoint_target_ns = static_cast<std::uint64_t>(*v);
 }
@@ -214,11 +213,11 @@ void Collector::look_at_clocks(Snapshot &s)
 		s.clocks = own_clocks_();
 	if (!s.module_loaded)
 		return;
-	const auto clocks = system_->nic_clocks();
+	const auto clocks = nics_->nic_clocks();
 
 	if (!clocks) {
 		// A module that is on its way out has no family any more.
-		if (clocks.error().code != ENOENT && module_loaded(*system_))
+		if (clocks.error().code != ENOENT && module_loaded(*files_))
 			count_error("clocks");
 		return;
 	}
@@ -237,7 +236,7 @@ void Collector::look_at_process(Snapshot &s)
 
 	getrusage(RUSAGE_SELF, &u);
 	s.cpu_seconds = seconds(u.ru_utime) + seconds(u.ru_stime);
-	if (auto text = system_->read_file("/proc/self/statm")) {
+	if (auto text = files_->read_file("/proc/self/statm")) {
 		const auto parts_of = words(*text);
 
 		if (parts_of.size() > 1)
@@ -253,45 +252,22 @@ Result<std::shared_ptr<Snapshot>> Collector::collect(const std::function<void()>
 	auto s = std::make_shared<Snapshot>();
 
 	stats_.collections++;
-	if (!ifaces_.refresh())
-		count_error("interfaces");
-	if (storages_ns_ == 0 || begun_ns - storages_ns_ > storages_every_ns) {
-		storages_ = bpf_flow_storages();
-		storages_ns_ = begun_ns;
-	}
-	if (!diag_) {
-		auto opened = DiagClient::open();
+	auto look = flows_.look(alive);
 
-		if (!opened) {
-			count_error("dump");
-			return opened.error();
-		}
-		diag_.emplace(std::move(*opened));
-	}
-	table_.begin(begun_ns, ifaces_);
-	std::size_t visited = 0;
-	const auto status = diag_->visit(
-		states_connected,
-		[&](const Flow &f) {
-			if (++visited % alive_every_flows == 0 && alive)
-				alive();
-			table_.add(f);
-		},
-		storages_);
-
-	if (!status) {
-		// The rest of its answer may still be in the socket, and a variant's map be gone.
-		diag_.reset();
-		storages_ns_ = 0;
+	if (!look) {
 		count_error("dump");
-		return status.error();
+		return look.error();
 	}
-	for (const auto &[what, wrong] : {std::pair("interrupted", status->interrupted),
-					  {"bad_records", status->bad_records > 0},
-					  {"malformed", status->malformed > 0}})
+	if (!look->ifaces_known)
+		count_error("interfaces");
+	const DiagStatus &status = look->status;
+
+	for (const auto &[what, wrong] : {std::pair("interrupted", status.interrupted),
+					  {"bad_records", status.bad_records > 0},
+					  {"malformed", status.malformed > 0}})
 		if (wrong)
 			count_error(what);
-	s->flows = table_.end();
+	s->flows = std::move(look->flows);
 	look_at_module(*s);
 	s->time_s = static_cast<double>(clock_ns(CLOCK_REALTIME)) / 1e9;
 	const auto source = read_telemetry();

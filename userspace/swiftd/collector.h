@@ -13,12 +13,12 @@
 #include <vector>
 
 #include "bpf_host.h"
-#include "diag.h"
-#include "flow_table.h"
-#include "iface_map.h"
+#include "flow_observer.h"
+#include "nics.h"
 #include "options.h"
 #include "store.h"
 #include "system.h"
+#include "telemetry.h"
 
 namespace swift {
 
@@ -61,7 +61,7 @@ public:
 	[[nodiscard]] double cpu_s() const { return cpu_s_; }
 
 private:
-	Collector(const Config::Collect &config, OwnClocks own_clocks, IfaceMap ifaces);
+	Collector(const Config::Collect &config, OwnClocks own_clocks, FlowObserver flows);
 	void count_error(const std::string &what) { stats_.errors[what]++; }
 	std::unique_ptr<HistogramSource> read_telemetry();
 	void look_at_module(Snapshot &s);
@@ -70,15 +70,12 @@ private:
 
 	Config::Collect config_;
 	OwnClocks own_clocks_;
-	std::unique_ptr<System> system_;
-	std::unique_ptr<BpfHost> bpf_;
+	std::unique_ptr<Files> files_ = real_system();
+	std::unique_ptr<Nics> nics_ = real_nics();
+	std::unique_ptr<BpfHost> bpf_ = real_bpf_host();
 	std::optional<TelemetryReading> telemetry_; // the newest, without flows
 	std::string telemetry_trouble_; // of the newest look, told once
-	std::optional<DiagClient> diag_; // opened by the first look, and anew after one that failed
-	IfaceMap ifaces_;
-	FlowTable table_;
-	std::vector<Fd> storages_; // of BPF variants
-	std::int64_t storages_ns_ = 0; // when they were looked for
+	FlowObserver flows_;
 	Counters counters_;
 	CollectStats stats_;
 	std::uint64_t number_ = 0;

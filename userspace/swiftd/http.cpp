@@ -43,18 +43,7 @@ constexpr std::size_t always_sent_bytes = 1024; // health, refusals
 
 double seconds_now(clockid_t clock)
 {
-	timespec t{};
-
-	clock_gettime(clock, &t);
-	return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) / 1e9;
-}
-
-std::int64_t ns_now()
-{
-	timespec t{};
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * ns_per_s + t.tv_nsec;
+	return static_cast<double>(clock_ns(clock)) / real_ns_per_s;
 }
 
 Result<std::string> read_secret(const std::string &what, const std::string &path)
@@ -308,7 +297,7 @@ private:
 		store_.http.sse_ended++;
 		spdlog::info("an event stream is ended, its reader is too slow: {} bytes of an event that is {} ms "
 			     "old are left",
-			     s.left(), (ns_now() - s.since_ns) / 1'000'000);
+			     s.left(), (clock_ns(CLOCK_MONOTONIC) - s.since_ns) / 1'000'000);
 		shutdown(s.fd, SHUT_RDWR);
 	}
 
@@ -337,7 +326,7 @@ private:
 
 		if (Connection *k = connection_of(c)) {
 			k->phase = phase;
-			k->since_ns = ns_now();
+			k->since_ns = clock_ns(CLOCK_MONOTONIC);
 		}
 	}
 
@@ -454,7 +443,7 @@ void Server::on_connection(void *self, MHD_Connection *c, void **context,
 	if (code == MHD_CONNECTION_NOTIFY_STARTED) {
 		const auto *fd = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
 
-		server->connections_.push_back({server, fd ? fd->connect_fd : -1, Connection::Phase::waiting, ns_now()});
+		server->connections_.push_back({server, fd ? fd->connect_fd : -1, Connection::Phase::waiting, clock_ns(CLOCK_MONOTONIC)});
 		*context = &server->connections_.back();
 		server->store_.http.connections++;
 		return;
@@ -543,7 +532,7 @@ MHD_Result Server::answer(MHD_Connection *c, const char *method, const std::stri
 		return open_stream(c, *query);
 	}
 
-	const std::int64_t now = ns_now();
+	const std::int64_t now = clock_ns(CLOCK_MONOTONIC);
 	const Response r = respond({method, target},
 				   {store_, facts_, web_assets(), now, seconds_now(CLOCK_REALTIME), &cache_});
 
@@ -664,7 +653,7 @@ ssize_t Server::on_stream(void *context, std::uint64_t, char *to, std::size_t mo
 		lock.lock();
 		stream->pending = std::move(text);
 		stream->sent = 0;
-		stream->since_ns = ns_now();
+		stream->since_ns = clock_ns(CLOCK_MONOTONIC);
 	}
 	if (server.stopping_)
 		return MHD_CONTENT_READER_END_OF_STREAM;

@@ -33,14 +33,6 @@ namespace {
 constexpr int exit_ok = 0;
 constexpr int exit_failed = 1;
 
-std::int64_t now_ns()
-{
-	timespec t{};
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * ns_per_s + t.tv_nsec;
-}
-
 HostFacts host_facts()
 {
 	utsname u{};
@@ -110,7 +102,8 @@ private:
 	std::optional<Collector> collector_;
 	std::unique_ptr<System> system_ = real_system();
 	std::unique_ptr<BpfHost> bpf_ = real_bpf_host();
-	BpfVariants variants_{*system_, *bpf_};
+	std::unique_ptr<Sockets> sockets_ = real_sockets();
+	BpfVariants variants_{*system_, *sockets_, *bpf_};
 	Tuning tuning_; // ends before what it stands on
 	std::unique_ptr<HttpServer> http_; // ends first: it reads what the others own
 	std::int64_t due_ns_ = 0;
@@ -180,7 +173,7 @@ Result<void> Service::start()
 		for (const std::string &a : http_->addresses())
 			spdlog::info("serving http{}://{}", config_.http.tls_certificate.empty() ? "" : "s", a);
 	}
-	due_ns_ = now_ns();
+	due_ns_ = clock_ns(CLOCK_MONOTONIC);
 	collect_timer_.at(due_ns_);
 	house_timer_.at(due_ns_ + ns_per_s);
 	return {};
@@ -207,15 +200,12 @@ void Service::took_a_look(std::shared_ptr<Snapshot> s, std::int64_t next_ns)
 // It serves all the same, and goes on trying: what is missing may come.
 void Service::could_not_look(const Error &why)
 {
-	timespec now{};
-
-	clock_gettime(CLOCK_REALTIME, &now);
 	sd_notifyf(0, "%sSTATUS=cannot look at the flows: %s", ready_ ? "" : "READY=1\n", why.text().c_str());
 	ready_ = true;
 	if (why.text() != trouble_)
 		spdlog::error("collection: {}", why.text());
 	trouble_ = why.text();
-	const double time_s = static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
+	const double time_s = static_cast<double>(clock_ns(CLOCK_REALTIME)) / real_ns_per_s;
 
 	tuning_.cannot_look(time_s);
 	store_.fail({trouble_, time_s, collector_->stats(), tuning_.row()});
@@ -242,7 +232,7 @@ void Service::collect()
 			     static_cast<double>(rest_ns) / 1e9);
 	told_slow_ |= slow;
 
-	const std::int64_t now = now_ns();
+	const std::int64_t now = clock_ns(CLOCK_MONOTONIC);
 
 	// On the grid of intervals, but never two in a row to make up for a late one.
 	due_ns_ += std::max(interval_ns, rest_ns);
@@ -255,14 +245,14 @@ void Service::collect()
 void Service::keep_house()
 {
 	if (http_)
-		http_->end_overdue(now_ns());
+		http_->end_overdue(clock_ns(CLOCK_MONOTONIC));
 	sd_notify(0, "WATCHDOG=1");
-	house_timer_.at(now_ns() + ns_per_s);
+	house_timer_.at(clock_ns(CLOCK_MONOTONIC) + ns_per_s);
 }
 
 void Service::reload()
 {
-	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%lld", static_cast<long long>(now_ns() / 1000));
+	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%lld", static_cast<long long>(clock_ns(CLOCK_MONOTONIC) / 1000));
 	auto wanted = load_config(arguments_.config_file, arguments_.overrides, arguments_.config_optional);
 	auto changes = wanted ? config_changes(config_, *wanted) : Result<std::vector<std::string>>(wanted.error());
 	auto renewed = changes && http_ ? http_->renewed() : Result<std::unique_ptr<HttpServer>>(nullptr);
@@ -285,7 +275,7 @@ void Service::reload()
 			spdlog::info("reload: {}", text);
 		if (changes->empty())
 			spdlog::info("reload: nothing has changed");
-		due_ns_ = now_ns();
+		due_ns_ = clock_ns(CLOCK_MONOTONIC);
 		collect_timer_.at(due_ns_);
 	}
 	sd_notify(0, "READY=1");
@@ -356,7 +346,7 @@ int run_once(const Config &config)
 	}
 	auto first = collector->collect();
 	const auto interval_ns = static_cast<std::int64_t>(config.collect.interval_s * 1e9);
-	const std::int64_t until = now_ns() + interval_ns;
+	const std::int64_t until = clock_ns(CLOCK_MONOTONIC) + interval_ns;
 	const timespec when = {until / ns_per_s, until % ns_per_s};
 
 	while (first && clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &when, nullptr) == EINTR)

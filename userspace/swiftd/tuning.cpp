@@ -55,8 +55,8 @@ double knob_patience_s(double interval_s)
 	return std::min(interval_s / 2, 2.0);
 }
 
-Tuning::Tuning(System &system, MakeKnob make_knob, const Config::Tune &config)
-	: system_(system), make_knob_(std::move(make_knob)), config_(config)
+Tuning::Tuning(Files &files, MakeKnob make_knob, const Config::Tune &config)
+	: files_(files), make_knob_(std::move(make_knob)), config_(config)
 {
 }
 
@@ -94,7 +94,7 @@ void Tuning::begin()
 	row_.knob = knob_->name();
 	row_.base_target_ns.reset();
 	row_.proposal_ns.reset();
-	auto run = TuneRun::begin(system_, *knob_, tuner_options(config_), prefix_in(config_), config_.apply);
+	auto run = TuneRun::begin(files_, *knob_, tuner_options(config_), prefix_in(config_), config_.apply);
 
 	if (!run)
 		return trouble("unavailable", run.error().text());

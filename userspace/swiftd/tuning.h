@@ -13,7 +13,7 @@
 #include "flow_table.h"
 #include "options.h"
 #include "store.h"
-#include "system.h"
+#include "files.h"
 #include "target_knob.h"
 #include "telemetry.h"
 #include "tune_run.h"
@@ -29,7 +29,7 @@ class Tuning {
 public:
 	using MakeKnob = std::function<std::unique_ptr<TargetKnob>(const Config::Tune &config)>;
 
-	Tuning(System &system, MakeKnob make_knob, const Config::Tune &config);
+	Tuning(Files &files, MakeKnob make_knob, const Config::Tune &config);
 	Tuning(const Tuning &) = delete;
 	Tuning &operator=(const Tuning &) = delete;
 	~Tuning() { end("swiftd leaves"); }
@@ -59,7 +59,7 @@ private:
 	void enter(std::string_view state, const std::string &reason);
 	void trouble(std::string_view state, const std::string &reason);
 
-	System &system_;
+	Files &files_;
 	MakeKnob make_knob_;
 	Config::Tune config_;
 	std::unique_ptr<TargetKnob> knob_;

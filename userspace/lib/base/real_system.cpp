@@ -1,33 +1,16 @@
 // SPDX-License-Identifier: MIT
 // System on the real host: system calls, and nothing that decides.
-#include <arpa/inet.h>
 #include <dirent.h>
 #include <fcntl.h>
-#include <linux/ethtool.h>
-#include <linux/net_tstamp.h>
-#include <linux/sockios.h>
-#include <linux/tcp.h>
-#include <net/if.h>
-#include <netdb.h>
-#include <netinet/in.h>
-#include <poll.h>
-#include <spawn.h>
 #include <sys/file.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <chrono>
-#include <cstring>
 
-#include "address_list.h"
-#include "diag.h"
 #include "fd.h"
 #include "system.h"
 #include "text.h"
@@ -35,11 +18,6 @@
 namespace swift {
 
 namespace {
-
-constexpr std::array<const char *, 6> command_dirs = {"/usr/local/sbin", "/usr/sbin", "/sbin",
-						      "/usr/local/bin",	 "/usr/bin",  "/bin"};
-constexpr int handshakes = 7;
-constexpr int handshake_timeout_ms = 1000;
 
 std::string parent_of(const std::string &path)
 {
@@ -77,37 +55,6 @@ Result<void> make_dirs(const std::string &path)
 			at++;
 	}
 	return {};
-}
-
-struct SpawnActions {
-	posix_spawn_file_actions_t actions;
-	SpawnActions() { posix_spawn_file_actions_init(&actions); }
-	SpawnActions(const SpawnActions &) = delete;
-	SpawnActions &operator=(const SpawnActions &) = delete;
-	~SpawnActions() { posix_spawn_file_actions_destroy(&actions); }
-};
-
-// Reads two pipes to their ends, whichever has something first.
-void drain(Fd &out, Fd &err, CommandResult &result)
-{
-	std::array<char, 4096> buf;
-	std::array<pollfd, 2> wait = {{{out.get(), POLLIN, 0}, {err.get(), POLLIN, 0}}};
-
-	while (wait[0].fd >= 0 || wait[1].fd >= 0) {
-		if (poll(wait.data(), wait.size(), -1) < 0 && errno != EINTR)
-			return;
-		for (std::size_t i = 0; i < wait.size(); i++) {
-			if (wait[i].fd < 0 || wait[i].revents == 0)
-				continue;
-			const ssize_t n = ::read(wait[i].fd, buf.data(), buf.size());
-
-			if (n > 0)
-				(i == 0 ? result.out : result.err)
-					.append(buf.data(), static_cast<std::size_t>(n));
-			else if (n == 0 || errno != EINTR)
-				wait[i].fd = -1;
-		}
-	}
 }
 
 // "swiftctl (pid 1234)": who keeps us from locking @fd.
@@ -221,65 +168,7 @@ public:
 
 	Result<CommandResult> run(const std::vector<std::string> &argv) override
 	{
-		std::string file;
-
-		for (const char *dir : command_dirs) {
-			file = std::string(dir) + "/" + argv[0];
-			if (access(file.c_str(), X_OK) == 0)
-				break;
-			file.clear();
-		}
-		if (file.empty())
-			return Error{"cannot find the command " + argv[0], {}, {}, ENOENT};
-
-		std::array<int, 2> pipe_out;
-		std::array<int, 2> pipe_err;
-
-		if (pipe2(pipe_out.data(), O_CLOEXEC) < 0)
-			return errno_error("cannot run " + argv[0], errno);
-		Fd out(pipe_out[0]);
-		Fd out_end(pipe_out[1]);
-
-		if (pipe2(pipe_err.data(), O_CLOEXEC) < 0)
-			return errno_error("cannot run " + argv[0], errno);
-		Fd err(pipe_err[0]);
-		Fd err_end(pipe_err[1]);
-
-		SpawnActions spawn;
-
-		posix_spawn_file_actions_addopen(&spawn.actions, 0, "/dev/null", O_RDONLY, 0);
-		posix_spawn_file_actions_adddup2(&spawn.actions, out_end.get(), 1);
-		posix_spawn_file_actions_adddup2(&spawn.actions, err_end.get(), 2);
-
-		// posix_spawn wants char *const[]; it does not write through them.
-		std::vector<std::string> copies = argv;
-		std::vector<char *> args;
-
-		for (std::string &s : copies)
-			args.push_back(s.data());
-		args.push_back(nullptr);
-
-		std::string path = "PATH=/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin";
-		std::string locale = "LC_ALL=C";
-		std::array<char *, 3> env = {path.data(), locale.data(), nullptr};
-		pid_t pid = -1;
-		const int code = posix_spawn(&pid, file.c_str(), &spawn.actions, nullptr, args.data(),
-					     env.data());
-
-		if (code != 0)
-			return errno_error("cannot run " + argv[0], code);
-		out_end = Fd();
-		err_end = Fd();
-
-		CommandResult result;
-		int status = 0;
-
-		drain(out, err, result);
-		while (waitpid(pid, &status, 0) < 0)
-			if (errno != EINTR)
-				return errno_error("lost the command " + argv[0], errno);
-		result.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-		return result;
+		return run_command(argv);
 	}
 
 	Result<std::shared_ptr<void>> lock(const std::string &path) override
@@ -299,107 +188,9 @@ public:
 		return std::shared_ptr<void>(fd);
 	}
 
-	Result<std::vector<Flow>> tcp_sockets(std::uint32_t states) override
-	{
-		if (!root_.empty())
-			return not_live();
-		auto client = DiagClient::open();
-
-		if (!client)
-			return client.error();
-		auto dump = client->dump(states);
-
-		if (!dump)
-			return dump.error();
-		return std::move(dump->flows);
-	}
-
-	Result<Coalescing> coalescing(const std::string &dev) override
-	{
-		ethtool_coalesce request{};
-
-		request.cmd = ETHTOOL_GCOALESCE;
-		if (auto done = nic_ioctl(dev, SIOCETHTOOL, &request); !done)
-			return done.error();
-		return Coalescing{request.rx_coalesce_usecs, request.use_adaptive_rx_coalesce != 0};
-	}
-
-	Result<NicTimestamps> timestamps(const std::string &dev) override
-	{
-		ethtool_ts_info info{};
-		hwtstamp_config config{};
-
-		info.cmd = ETHTOOL_GET_TS_INFO;
-		if (auto done = nic_ioctl(dev, SIOCETHTOOL, &info); !done)
-			return done.error();
-
-		NicTimestamps t;
-
-		t.phc_index = info.phc_index;
-		t.can_hw_rx_all = (info.so_timestamping & SOF_TIMESTAMPING_RX_HARDWARE) != 0 &&
-				  (info.rx_filters & 1U << HWTSTAMP_FILTER_ALL) != 0;
-		t.rx_filters = info.rx_filters;
-		t.tx_types = info.tx_types;
-		if (nic_ioctl(dev, SIOCGHWTSTAMP, &config)) {
-			t.hw_rx_all_on = config.rx_filter == HWTSTAMP_FILTER_ALL;
-			t.now = Stamping{config.tx_type, config.rx_filter};
-		}
-		return t;
-	}
-
-	Result<Stamping> set_stamping(const std::string &dev, const Stamping &wanted) override
-	{
-		hwtstamp_config config{};
-
-		config.tx_type = wanted.tx_type;
-		config.rx_filter = wanted.rx_filter;
-		if (auto done = nic_ioctl(dev, SIOCSHWTSTAMP, &config); !done)
-			return done.error();
-		return Stamping{config.tx_type, config.rx_filter};
-	}
-
-	Result<std::vector<NicClock>> nic_clocks() override
-	{
-		if (!root_.empty())
-			return not_live();
-		auto client = ClockClient::open();
-
-		return client ? client->all() : client.error();
-	}
-
-	Result<std::uint64_t> handshake_rtt_ns(const std::string &host, std::uint16_t port) override
-	{
-		if (!root_.empty())
-			return not_live();
-
-		addrinfo hints{};
-		addrinfo *raw = nullptr;
-
-		hints.ai_socktype = SOCK_STREAM;
-		const int code =
-			getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &raw);
-		const AddressList list(raw);
-
-		if (code != 0)
-			return Error{std::string("cannot look up the peer: ") + gai_strerror(code), host};
-
-		std::optional<std::uint64_t> best;
-
-		for (int i = 0; i < handshakes; i++) {
-			auto one = handshake_ns(*list);
-
-			if (!one)
-				return one;
-			best = best ? std::min(*best, *one) : *one;
-		}
-		return *best;
-	}
-
 	bool is_root() const override { return geteuid() == 0; }
 
 private:
-	static Error not_live() { return Error{"only the live host can tell"}; }
-
 	// So that a rename survives a power cut; a file system that cannot do it (/run) is fine.
 	static void sync_dir(const std::string &dir)
 	{
@@ -407,65 +198,6 @@ private:
 
 		if (fd)
 			fsync(fd.get());
-	}
-
-	Result<void> nic_ioctl(const std::string &dev, unsigned long code, void *data) const
-	{
-		if (!root_.empty())
-			return not_live();
-
-		const Fd fd(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-		ifreq request{};
-
-		if (!fd)
-			return errno_error("cannot open a socket", errno);
-		if (dev.size() >= sizeof(request.ifr_name))
-			return Error{"not an interface", dev};
-		std::memcpy(request.ifr_name, dev.data(), dev.size());
-		request.ifr_data = static_cast<char *>(data);
-		if (ioctl(fd.get(), code, &request) < 0)
-			return errno_error(dev, errno);
-		return {};
-	}
-
-	// A refused connection has made its round trip as well.
-	static Result<std::uint64_t> handshake_ns(const addrinfo &to)
-	{
-		using Clock = std::chrono::steady_clock;
-		const Fd fd(socket(to.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-
-		if (!fd)
-			return errno_error("cannot open a socket", errno);
-
-		const auto start = Clock::now();
-		int code = connect(fd.get(), to.ai_addr, to.ai_addrlen) < 0 ? errno : 0;
-
-		if (code == EINPROGRESS) {
-			pollfd wait = {fd.get(), POLLOUT, 0};
-
-			if (poll(&wait, 1, handshake_timeout_ms) <= 0)
-				return Error{"the peer does not answer within a second"};
-
-			socklen_t size = sizeof(code);
-
-			getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &code, &size);
-		}
-
-		const auto elapsed = Clock::now() - start;
-
-		if (code != 0 && code != ECONNREFUSED)
-			return errno_error("cannot connect to the peer", code);
-
-		// The kernel's own measurement leaves out our wake-up.
-		tcp_info info{};
-		socklen_t size = sizeof(info);
-
-		if (code == 0 &&
-		    getsockopt(fd.get(), IPPROTO_TCP, TCP_INFO, &info, &size) == 0 &&
-		    info.tcpi_min_rtt != 0 && info.tcpi_min_rtt != 0xffffffffU)
-			return std::uint64_t{info.tcpi_min_rtt} * 1000;
-		return static_cast<std::uint64_t>(
-			std::chrono::duration_cast<std::chrono::nanoseconds>(elapsed).count());
 	}
 
 	std::string root_;
@@ -476,6 +208,25 @@ private:
 std::unique_ptr<System> real_system(std::string root)
 {
 	return std::make_unique<RealSystem>(std::move(root));
+}
+
+Result<std::shared_ptr<void>> hold_changes(System &system, bool dry_run)
+{
+	if (dry_run)
+		return std::shared_ptr<void>();
+	if (!system.is_root())
+		return Error{"needs root (--dry-run does not)"};
+	return system.lock(changes_lock_path);
+}
+
+std::string module_hint(System &system)
+{
+	const auto found = system.run({"modinfo", "-n", "tcp_swift"});
+
+	if (found && found->status == 0)
+		return "load it with `modprobe tcp_swift`, or `swiftctl enable`";
+	return "it is not installed for this kernel: install the tcp_swift package, or give a "
+	       "built one to `swiftctl enable --module tcp_swift.ko`";
 }
 
 } // namespace swift

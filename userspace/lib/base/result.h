@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <variant>
 
@@ -33,6 +34,11 @@ public:
 	T *operator->() { return &std::get<0>(v_); }
 	const T *operator->() const { return &std::get<0>(v_); }
 	[[nodiscard]] const Error &error() const { return std::get<1>(v_); }
+	// What @next makes of the value, or the Error.
+	template <typename Next> auto and_then(Next next) -> std::invoke_result_t<Next, T &>
+	{
+		return *this ? next(**this) : std::invoke_result_t<Next, T &>(error());
+	}
 
 private:
 	std::variant<T, Error> v_;

@@ -8,8 +8,8 @@
 
 #include "bpf_variant.h"
 #include "clock_ns.h"
-#include "diag.h"
 #include "maps.h"
+#include "netns.h"
 
 namespace swift {
 
@@ -111,11 +111,11 @@ Result<void> BpfClocks::write(const std::string &dir, const BpfBytes &key, const
 	return ok;
 }
 
-BpfFed BpfClocks::set(std::uint32_t ifindex, const ClockLine &line, std::uint32_t valid_ms,
-		      std::int64_t now_ns)
+VariantsFed BpfClocks::set(std::uint32_t ifindex, const ClockLine &line, std::uint32_t valid_ms,
+			   std::int64_t now_ns)
 {
 	const auto names = variants();
-	BpfFed fed;
+	VariantsFed fed;
 
 	if (!names)
 		fed.error = names.error();
@@ -228,6 +228,26 @@ Result<BpfClockTable> BpfClocks::all(std::int64_t now_ns) const
 		}
 	}
 	return table;
+}
+
+namespace {
+
+struct OwnBpfHost {
+	std::unique_ptr<BpfHost> own = real_bpf_host();
+};
+
+class RealVariantClocks final : OwnBpfHost, public BpfClocks {
+public:
+	explicit RealVariantClocks(std::uint64_t netns) : BpfClocks(*own, netns) {}
+};
+
+} // namespace
+
+Result<std::unique_ptr<ClockHost>> real_clock_host()
+{
+	const auto netns = netns_cookie();
+
+	return netns ? clock_host(std::make_unique<RealVariantClocks>(*netns)) : netns.error();
 }
 
 BpfClockTable bpf_clocks_now(std::int64_t now_ns)

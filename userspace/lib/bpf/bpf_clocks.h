@@ -5,14 +5,16 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "bpf_host.h"
+#include "clock_client.h"
 #include "clock_fit.h"
-#include "genl.h"
+#include "clock_host.h"
 #include "result.h"
+#include "variant_clocks.h"
 
 namespace swift {
 
@@ -21,30 +23,21 @@ struct BpfClock {
 	NicClock clock; // without an owner and counts
 };
 
-// Which variants have a line now; the first error of the others.
-struct BpfFed {
-	std::vector<std::string> variants;
-	std::optional<Error> error;
-};
-
 // All that there is.
 struct BpfClockTable {
 	std::vector<std::string> variants; // that take clocks, with a line or without
 	std::vector<BpfClock> clocks;
 };
 
-class BpfClocks {
+class BpfClocks : public VariantClocks {
 public:
 	// @netns: the cookie of the namespace that the devices are in.
 	BpfClocks(BpfHost &host, std::uint64_t netns) : host_(host), netns_(netns) {}
 
-	// In none if no variant that takes clocks is loaded. @now_ns: CLOCK_MONOTONIC.
-	BpfFed set(std::uint32_t ifindex, const ClockLine &line, std::uint32_t valid_ms,
-		   std::int64_t now_ns);
-	// Exactly those lead to the device, in all variants that can have it; the first error.
-	Result<void> set_napis(std::uint32_t ifindex, const std::vector<std::uint32_t> &napis);
-	// From all; what cannot be removed dies by itself, soon.
-	void remove(std::uint32_t ifindex);
+	VariantsFed set(std::uint32_t ifindex, const ClockLine &line, std::uint32_t valid_ms,
+			std::int64_t now_ns) override;
+	Result<void> set_napis(std::uint32_t ifindex, const std::vector<std::uint32_t> &napis) override;
+	void remove(std::uint32_t ifindex) override;
 	// Of this namespace.
 	[[nodiscard]] Result<BpfClockTable> all(std::int64_t now_ns) const;
 
@@ -60,19 +53,8 @@ private:
 	std::uint64_t netns_;
 };
 
-// Asks the kernel for a device's NAPIs. It looks them up under its lock of all network
-// configuration, which others may hold for long.
-class NapiIds {
-public:
-	// None before Linux 6.8, which does not tell.
-	std::optional<std::vector<std::uint32_t>> of(std::uint32_t ifindex);
-
-private:
-	// Of generic netlink; 0: this kernel has none. It is no module, and so it stays that way,
-	// but the kernel would look for a module each time.
-	std::optional<std::uint16_t> family_;
-};
-
+// The clock feeder's world, of this network namespace, with the variants in it.
+Result<std::unique_ptr<ClockHost>> real_clock_host();
 // What `swiftctl clock` shows; nothing without the rights to see the pins.
 [[nodiscard]] BpfClockTable bpf_clocks_now(std::int64_t now_ns);
 

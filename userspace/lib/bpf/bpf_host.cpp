@@ -110,6 +110,12 @@ std::string verdict(const std::string &log)
 	return last;
 }
 
+// Of a call of libbpf's.
+Result<void> done(int code, const std::string &what)
+{
+	return code < 0 ? Result<void>(bpf_error(what, -code)) : Result<void>();
+}
+
 template <typename Info> Result<Info> info_of(int fd, const std::string &what)
 {
 	Info info{};
@@ -127,6 +133,21 @@ Result<Fd> open_pin(const std::string &pin)
 	if (!fd)
 		return bpf_error("cannot open " + pin, errno);
 	return fd;
+}
+
+// An object of the kernel's, by its pin, and what the kernel says of it.
+template <typename Info> struct Pinned {
+	Fd fd;
+	Info info{};
+};
+template <typename Info> Result<Pinned<Info>> open_pinned(const std::string &pin)
+{
+	auto fd = open_pin(pin);
+	auto info = fd ? info_of<Info>(fd->get(), pin) : Result<Info>(fd.error());
+
+	if (!info)
+		return info.error();
+	return Pinned<Info>{std::move(*fd), *info};
 }
 
 Result<void> pin_fd(int fd, const std::string &pin)
@@ -365,27 +386,20 @@ public:
 
 	Result<void> skip_program(const std::string &program) override
 	{
-		if (const int code = bpf_program__set_autoload(find_program(program), false); code < 0)
-			return bpf_error("cannot leave out program " + program, -code);
-		return {};
+		return done(bpf_program__set_autoload(find_program(program), false),
+			    "cannot leave out program " + program);
 	}
 
 	Result<void> reuse_map(const std::string &map, const std::string &pin) override
 	{
-		auto fd = open_pin(pin);
-
-		if (!fd)
-			return fd.error();
-		if (const int code = bpf_map__reuse_fd(find_map(map), fd->get()); code < 0)
-			return bpf_error("cannot reuse " + pin, -code);
-		return {};
+		return open_pin(pin).and_then([&](Fd &fd) {
+			return done(bpf_map__reuse_fd(find_map(map), fd.get()), "cannot reuse " + pin);
+		});
 	}
 
 	Result<void> set_max_entries(const std::string &map, std::uint32_t n) override
 	{
-		if (const int code = bpf_map__set_max_entries(find_map(map), n); code < 0)
-			return bpf_error("cannot set the size of map " + map, -code);
-		return {};
+		return done(bpf_map__set_max_entries(find_map(map), n), "cannot set the size of map " + map);
 	}
 	Result<void> set_constant(const std::string &name, const BpfBytes &value) override
 	{
@@ -416,9 +430,8 @@ public:
 				return Error{"constant " + name + " has another size in " + file_};
 			std::copy(value.begin(), value.end(), data.begin() + v.offset);
 		}
-		if (const int code = bpf_map__set_initial_value(rodata, data.data(), data.size()); code < 0)
-			return bpf_error("cannot set constant " + name + " of " + file_, -code);
-		return {};
+		return done(bpf_map__set_initial_value(rodata, data.data(), data.size()),
+			    "cannot set constant " + name + " of " + file_);
 	}
 	Result<void> set_target(const std::string &program, const std::string &pin,
 				const std::string &function) override
@@ -669,22 +682,13 @@ public:
 	}
 	Result<void> pin_again(const std::string &pin, const std::string &to) override
 	{
-		auto fd = open_pin(pin);
-
-		return fd ? pin_fd(fd->get(), to) : fd.error();
+		return open_pin(pin).and_then([&](Fd &fd) { return pin_fd(fd.get(), to); });
 	}
 
 	Result<BpfMap> map(const std::string &pin) const override
 	{
-		auto fd = open_pin(pin);
-
-		if (!fd)
-			return fd.error();
-		auto info = info_of<bpf_map_info>(fd->get(), pin);
-
-		if (!info)
-			return info.error();
-		return describe(*info);
+		return open_pinned<bpf_map_info>(pin).and_then(
+			[](auto &map) { return Result<BpfMap>(describe(map.info)); });
 	}
 	Result<void> create_hash(const BpfMap &map, const std::string &pin) override
 	{
@@ -698,39 +702,31 @@ public:
 	}
 	Result<std::vector<BpfBytes>> keys(const std::string &pin) const override
 	{
-		auto fd = open_pin(pin);
+		auto map = open_pinned<bpf_map_info>(pin);
 
-		if (!fd)
-			return fd.error();
-		auto info = info_of<bpf_map_info>(fd->get(), pin);
-
-		if (!info)
-			return info.error();
+		if (!map)
+			return map.error();
 
 		std::vector<BpfBytes> out;
-		BpfBytes next(info->key_size);
+		BpfBytes next(map->info.key_size);
 
 		// Keys that come and go meanwhile may make it go round: a bound.
-		while (out.size() < info->max_entries &&
-		       bpf_map_get_next_key(fd->get(), out.empty() ? nullptr : out.back().data(),
+		while (out.size() < map->info.max_entries &&
+		       bpf_map_get_next_key(map->fd.get(), out.empty() ? nullptr : out.back().data(),
 					    next.data()) == 0)
 			out.push_back(next);
 		return out;
 	}
 	Result<std::optional<BpfBytes>> read(const std::string &pin, const BpfBytes &key) const override
 	{
-		auto fd = open_pin(pin);
+		auto map = open_pinned<bpf_map_info>(pin);
 
-		if (!fd)
-			return fd.error();
-		auto info = info_of<bpf_map_info>(fd->get(), pin);
+		if (!map)
+			return map.error();
 
-		if (!info)
-			return info.error();
+		BpfBytes value(copied_bytes(map->info));
 
-		BpfBytes value(copied_bytes(*info));
-
-		if (bpf_map_lookup_elem(fd->get(), key.data(), value.data()) == 0)
+		if (bpf_map_lookup_elem(map->fd.get(), key.data(), value.data()) == 0)
 			return std::optional(std::move(value));
 		if (errno == ENOENT)
 			return std::optional<BpfBytes>();
@@ -738,125 +734,103 @@ public:
 	}
 	Result<std::vector<std::pair<BpfBytes, BpfBytes>>> entries(const std::string &pin) const override
 	{
-		auto fd = open_pin(pin);
+		auto map = open_pinned<bpf_map_info>(pin);
 
-		if (!fd)
-			return fd.error();
-		auto info = info_of<bpf_map_info>(fd->get(), pin);
-
-		if (!info)
-			return info.error();
+		if (!map)
+			return map.error();
 
 		std::vector<std::pair<BpfBytes, BpfBytes>> out;
 		std::set<BpfBytes> seen; // keys that go meanwhile make it begin again
-		BpfBytes key(info->key_size);
-		BpfBytes value(copied_bytes(*info));
+		BpfBytes key(map->info.key_size);
+		BpfBytes value(copied_bytes(map->info));
 		bool first = true;
 
-		for (std::uint64_t steps = 0; steps < 2 * std::uint64_t{info->max_entries}; steps++) {
-			BpfBytes next(info->key_size);
+		for (std::uint64_t steps = 0; steps < 2 * std::uint64_t{map->info.max_entries}; steps++) {
+			BpfBytes next(map->info.key_size);
 
-			if (bpf_map_get_next_key(fd->get(), first ? nullptr : key.data(), next.data()) < 0) {
+			if (bpf_map_get_next_key(map->fd.get(), first ? nullptr : key.data(), next.data()) < 0) {
 				if (errno != ENOENT)
 					return bpf_error("cannot read " + pin, errno);
 				break;
 			}
 			first = false;
 			key = next;
-			if (bpf_map_lookup_elem(fd->get(), key.data(), value.data()) == 0 && seen.insert(key).second)
+			if (bpf_map_lookup_elem(map->fd.get(), key.data(), value.data()) == 0 && seen.insert(key).second)
 				out.emplace_back(key, value);
 		}
 		return out;
 	}
 	Result<void> write(const std::string &pin, const BpfBytes &key, const BpfBytes &value) override
 	{
-		auto fd = open_pin(pin);
+		auto map = open_pinned<bpf_map_info>(pin);
 
-		if (!fd)
-			return fd.error();
-		auto info = info_of<bpf_map_info>(fd->get(), pin);
-
-		if (!info)
-			return info.error();
+		if (!map)
+			return map.error();
 
 		BpfBytes copies;
 
-		if (value.size() != info->value_size)
+		if (value.size() != map->info.value_size)
 			return Error{"cannot write " + pin + ": its values have another size: who loaded it is of another version"};
-		for (const std::size_t bytes = copied_bytes(*info); copies.size() < bytes;) {
+		for (const std::size_t bytes = copied_bytes(map->info); copies.size() < bytes;) {
 			copies.insert(copies.end(), value.begin(), value.end());
-			if (per_cpu(*info))
+			if (per_cpu(map->info))
 				copies.resize((copies.size() + 7) / 8 * 8);
 		}
-		if (bpf_map_update_elem(fd->get(), key.data(), copies.data(), BPF_ANY) < 0)
+		if (bpf_map_update_elem(map->fd.get(), key.data(), copies.data(), BPF_ANY) < 0)
 			return bpf_error("cannot write " + pin, errno);
 		return {};
 	}
 	Result<void> erase(const std::string &pin, const BpfBytes &key) override
 	{
-		auto fd = open_pin(pin);
-
-		if (!fd)
-			return fd.error();
-		if (bpf_map_delete_elem(fd->get(), key.data()) < 0 && errno != ENOENT)
-			return bpf_error("cannot write " + pin, errno);
-		return {};
+		return open_pin(pin).and_then([&](Fd &fd) -> Result<void> {
+			if (bpf_map_delete_elem(fd.get(), key.data()) < 0 && errno != ENOENT)
+				return bpf_error("cannot write " + pin, errno);
+			return {};
+		});
 	}
 
 	Result<BpfProgramStatus> program(const std::string &pin) const override
 	{
-		auto fd = open_pin(pin);
+		const auto program = open_pinned<bpf_prog_info>(pin);
 
-		if (!fd)
-			return fd.error();
-		auto info = info_of<bpf_prog_info>(fd->get(), pin);
+		if (!program)
+			return program.error();
 
-		if (!info)
-			return info.error();
-
+		const bpf_prog_info &info = program->info;
 		BpfProgramStatus s;
 
-		s.name = info->name;
-		s.id = info->id;
-		s.verified_insns = info->verified_insns;
-		s.xlated_insns = info->xlated_prog_len / static_cast<std::uint32_t>(sizeof(bpf_insn));
+		s.name = info.name;
+		s.id = info.id;
+		s.verified_insns = info.verified_insns;
+		s.xlated_insns = info.xlated_prog_len / static_cast<std::uint32_t>(sizeof(bpf_insn));
 		s.loaded_ns = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME) +
-			      static_cast<std::int64_t>(info->load_time);
-		s.misses = info->recursion_misses;
-		s.runs = info->run_cnt;
-		s.run_ns = info->run_time_ns;
+			      static_cast<std::int64_t>(info.load_time);
+		s.misses = info.recursion_misses;
+		s.runs = info.run_cnt;
+		s.run_ns = info.run_time_ns;
 		return s;
 	}
 
 	Result<std::string> cgroup_of(const std::string &link_pin) const override
 	{
-		auto fd = open_pin(link_pin);
-
-		if (!fd)
-			return fd.error();
-		auto info = info_of<bpf_link_info>(fd->get(), link_pin);
-
-		if (!info)
-			return info.error();
-		if (info->type != BPF_LINK_TYPE_CGROUP)
-			return Error{"not a link to a cgroup", link_pin};
-		if (info->cgroup.cgroup_id == 0)
-			return std::string("(gone)");
-		return cgroup_path(info->cgroup.cgroup_id);
+		return open_pinned<bpf_link_info>(link_pin).and_then([&](auto &link) -> Result<std::string> {
+			if (link.info.type != BPF_LINK_TYPE_CGROUP)
+				return Error{"not a link to a cgroup", link_pin};
+			return link.info.cgroup.cgroup_id ? cgroup_path(link.info.cgroup.cgroup_id) :
+							    std::string("(gone)");
+		});
 	}
 
 	Result<void> attach_raw_tracepoint(const std::string &pin, const std::string &tracepoint,
 					   const std::string &link_pin) override
 	{
-		auto fd = open_pin(pin);
+		return open_pin(pin).and_then([&](Fd &fd) -> Result<void> {
+			const Fd link(bpf_raw_tracepoint_open(tracepoint.c_str(), fd.get()));
 
-		if (!fd)
-			return fd.error();
-		const Fd link(bpf_raw_tracepoint_open(tracepoint.c_str(), fd->get()));
-
-		if (!link)
-			return bpf_error("cannot attach to tracepoint " + tracepoint, errno);
-		return pin_fd(link.get(), link_pin);
+			if (!link)
+				return bpf_error("cannot attach to tracepoint " + tracepoint, errno);
+			return pin_fd(link.get(), link_pin);
+		});
 	}
 
 	void detach(const std::string &link_pin) override
@@ -876,9 +850,7 @@ public:
 
 	Result<BpfOpsStatus> ops(const std::string &pin) const override
 	{
-		auto fd = open_pin(pin);
-
-		return fd ? ops_status(fd->get()) : fd.error();
+		return open_pin(pin).and_then([&](Fd &fd) { return ops_status(fd.get()); });
 	}
 	Result<std::vector<BpfOpsStatus>> find_ops(const std::string &name) const override
 	{
@@ -912,11 +884,7 @@ public:
 	}
 	Result<void> register_copy(const std::string &pin, const std::string &to) override
 	{
-		auto fd = open_pin(pin);
-
-		if (!fd)
-			return fd.error();
-		auto value = OpsValue::read(fd->get());
+		auto value = open_pin(pin).and_then([](Fd &fd) { return OpsValue::read(fd.get()); });
 		const auto layout = types().ops_layout();
 
 		if (!value)
@@ -971,11 +939,8 @@ private:
 	}
 	Result<BpfOpsStatus> ops_status(int fd) const
 	{
-		auto value = OpsValue::read(fd);
-
-		if (!value)
-			return value.error();
-		return describe(*value, types().ops_layout());
+		return OpsValue::read(fd).and_then(
+			[&](OpsValue &v) { return Result<BpfOpsStatus>(describe(v, types().ops_layout())); });
 	}
 
 	// Programs and struct_ops maps alike: the kernel looks at the link.

@@ -391,17 +391,10 @@ BpfReport BpfTelemetry::load(const TelemetryRequest &request)
 		report.error = e;
 		return report;
 	};
-	std::shared_ptr<void> lock;
+	const auto lock = hold_changes(system_, dry);
 
-	if (!dry && !system_.is_root())
-		return failed(Error{"needs root (--dry-run does not)"});
-	if (!dry) {
-		auto held = system_.lock(changes_lock_path);
-
-		if (!held)
-			return failed(held.error());
-		lock = *held;
-	}
+	if (!lock)
+		return failed(lock.error());
 
 	const BpfAbilities can = host_.abilities();
 
@@ -493,17 +486,10 @@ BpfReport BpfTelemetry::unload(bool module_only, bool dry_run)
 		return report;
 	};
 	const std::string link = telemetry_dir() + "/" + telemetry_module_link;
-	std::shared_ptr<void> lock;
+	const auto lock = hold_changes(system_, dry_run);
 
-	if (!dry_run && !system_.is_root())
-		return failed(Error{"needs root (--dry-run does not)"});
-	if (!dry_run) {
-		auto held = system_.lock(changes_lock_path);
-
-		if (!held)
-			return failed(held.error());
-		lock = *held;
-	}
+	if (!lock)
+		return failed(lock.error());
 	if (!host_.exists(telemetry_dir()) && !host_.exists(staging_dir()))
 		return failed(Error{"not loaded", telemetry_name});
 	if (module_only) {

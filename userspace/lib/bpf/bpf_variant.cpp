@@ -182,7 +182,7 @@ const BpfLaw *BpfVariants::law_of(const std::string &dir) const
 
 std::size_t BpfVariants::flows_of(const std::string &name)
 {
-	const auto flows = system_.tcp_sockets(states_connected);
+	const auto flows = sockets_.tcp_sockets(states_connected);
 
 	if (!flows)
 		return 0;
@@ -203,13 +203,11 @@ Result<std::string> BpfVariants::root_cgroup() const
 
 /* --- What may be done ------------------------------------------------------------------ */
 
-Result<void> BpfVariants::may_change(const std::string &name, bool dry_run) const
+Result<std::shared_ptr<void>> BpfVariants::may_change(const std::string &name, bool dry_run) const
 {
 	if (auto ok = check_bpf_name(name); !ok)
-		return ok;
-	if (!dry_run && !system_.is_root())
-		return Error{"needs root (--dry-run does not)"};
-	return {};
+		return ok.error();
+	return hold_changes(system_, dry_run);
 }
 
 Result<void> BpfVariants::kernel_can() const
@@ -424,18 +422,11 @@ BpfReport BpfVariants::unload(const std::string &name, bool dry_run)
 	};
 	const std::string dir = bpf_dir(name);
 	const std::string staging = staging_of(name);
-	std::shared_ptr<void> lock;
+	const auto lock = may_change(name, dry_run);
 
-	if (auto ok = may_change(name, dry_run); !ok) {
+	if (!lock) {
 		report.usage = !check_bpf_name(name);
-		return failed(ok.error());
-	}
-	if (!dry_run) {
-		auto held = system_.lock(changes_lock_path);
-
-		if (!held)
-			return failed(held.error());
-		lock = *held;
+		return failed(lock.error());
 	}
 	if (!host_.exists(dir) && !host_.exists(staging)) {
 		if (auto free = check_name_free(name); !free)
@@ -567,18 +558,11 @@ BpfReport BpfVariants::load(const BpfLoadRequest &request)
 		return report;
 	};
 	const std::string &name = request.name;
-	std::shared_ptr<void> lock;
+	const auto lock = may_change(name, request.dry_run);
 
-	if (auto ok = may_change(name, request.dry_run); !ok) {
+	if (!lock) {
 		report.usage = !check_bpf_name(name);
-		return failed(ok.error());
-	}
-	if (!request.dry_run) {
-		auto held = system_.lock(changes_lock_path);
-
-		if (!held)
-			return failed(held.error());
-		lock = *held;
+		return failed(lock.error());
 	}
 	if (auto ok = kernel_can(); !ok)
 		return failed(ok.error());
@@ -767,18 +751,11 @@ BpfReport BpfVariants::swap(const BpfLoadRequest &request)
 	};
 	const std::string &name = request.name;
 	const std::string dir = bpf_dir(name);
-	std::shared_ptr<void> lock;
+	const auto lock = may_change(name, request.dry_run);
 
-	if (auto ok = may_change(name, request.dry_run); !ok) {
+	if (!lock) {
 		report.usage = !check_bpf_name(name);
-		return failed(ok.error());
-	}
-	if (!request.dry_run) {
-		auto held = system_.lock(changes_lock_path);
-
-		if (!held)
-			return failed(held.error());
-		lock = *held;
+		return failed(lock.error());
 	}
 	if (auto ok = kernel_can(); !ok)
 		return failed(ok.error());
@@ -933,7 +910,6 @@ BpfReport BpfVariants::set(const BpfSetRequest &request)
 	const std::string dir = bpf_dir(request.name);
 	const bool dry = request.dry_run;
 	std::optional<BpfPrefix> prefix;
-	std::shared_ptr<void> lock;
 
 	if (auto ok = check_bpf_name(request.name); !ok)
 		return misused(ok.error());
@@ -950,13 +926,10 @@ BpfReport BpfVariants::set(const BpfSetRequest &request)
 		return misused(Error{"nothing to set: tunable=value"});
 	if (!system_.is_root())
 		return failed(Error{"needs root"});
-	if (!request.dry_run) {
-		auto held = system_.lock(changes_lock_path);
+	const auto lock = hold_changes(system_, request.dry_run);
 
-		if (!held)
-			return failed(held.error());
-		lock = *held;
-	}
+	if (!lock)
+		return failed(lock.error());
 
 	auto now = get(request.name);
 

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,6 +20,7 @@
 #include "bpf_host.h"
 #include "bpf_law.h"
 #include "bpf_telemetry.h"
+#include "sockets.h"
 #include "system.h"
 
 namespace swift {
@@ -93,7 +95,10 @@ struct BpfSettings {
 
 class BpfVariants {
 public:
-	BpfVariants(System &system, BpfHost &host) : system_(system), host_(host) {}
+	BpfVariants(System &system, Sockets &sockets, BpfHost &host)
+		: system_(system), sockets_(sockets), host_(host)
+	{
+	}
 
 	[[nodiscard]] BpfReport load(const BpfLoadRequest &request);
 	[[nodiscard]] BpfReport unload(const std::string &name, bool dry_run);
@@ -106,7 +111,8 @@ private:
 	struct Plan;
 	class Undo;
 
-	Result<void> may_change(const std::string &name, bool dry_run) const;
+	// Held while it is changed.
+	Result<std::shared_ptr<void>> may_change(const std::string &name, bool dry_run) const;
 	Result<void> kernel_can() const;
 	Result<Plan> plan(const BpfLoadRequest &request, BpfReport &report);
 	Result<void> check_name_free(const std::string &name) const;
@@ -129,6 +135,7 @@ private:
 	[[nodiscard]] BpfStatus status(const std::string &name, const std::string &dir);
 
 	System &system_;
+	Sockets &sockets_;
 	BpfHost &host_;
 };
 

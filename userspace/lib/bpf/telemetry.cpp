@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "telemetry.h"
 
-#include <time.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -10,6 +8,7 @@
 #include <tuple>
 
 #include "bpf_variant.h"
+#include "clock_ns.h"
 #include "telemetry_maps.h"
 
 namespace swift {
@@ -260,7 +259,6 @@ Result<TelemetryReading> Telemetry::read(std::optional<std::uint32_t> netns, boo
 	const auto flows = with_flows ? host_->entries(dir + "flows") : Result<Entries>(Entries());
 	TelemetryReading out;
 	std::array<std::uint64_t, TELEMETRY_COUNTERS> sums{};
-	timespec now{};
 
 	for (const auto *map : {&flow_map, &prefix_map})
 		if (!*map)
@@ -268,8 +266,7 @@ Result<TelemetryReading> Telemetry::read(std::optional<std::uint32_t> netns, boo
 	for (const auto *map : {&counters, &settings, &prefixes, &flows})
 		if (!*map)
 			return map->error();
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	out.time_ns = static_cast<std::uint64_t>(now.tv_sec) * 1000000000U + static_cast<std::uint64_t>(now.tv_nsec);
+	out.time_ns = static_cast<std::uint64_t>(clock_ns(CLOCK_MONOTONIC));
 	out.max_flows = flow_map->max_entries;
 	out.max_prefixes = prefix_map->max_entries - telemetry_spare_prefixes;
 	out.module_attached = host_->exists(dir + telemetry_module_link);

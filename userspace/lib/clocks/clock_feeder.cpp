@@ -4,12 +4,12 @@
 #include <linux/net_tstamp.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cmath>
 #include <utility>
 
 #include "clock_ns.h"
-#include "genl.h"
 #include "text.h"
 
 namespace swift {
@@ -28,6 +28,7 @@ constexpr std::int64_t validity_gaps = 3;
 constexpr std::int64_t min_validity_ns = 150 * ns_per_ms;
 // A line is stretched over readings that are of no use for so long at most.
 constexpr std::int64_t most_stretch_gaps = 8;
+constexpr std::int64_t links_again_ns = ns_per_s; // after they could not be read
 constexpr int reads_at_once = 4;
 constexpr unsigned restarts_to_tell = 5;
 constexpr unsigned errors_to_tell = 3;
@@ -36,30 +37,15 @@ constexpr unsigned errors_to_tell = 3;
 
 std::string_view feed_state_text(FeedState s)
 {
-	switch (s) {
-	case FeedState::absent:
-		return "absent";
-	case FeedState::unfit:
-		return "unfit";
-	case FeedState::yielded:
-		return "yielded";
-	case FeedState::failed:
-		return "failed";
-	case FeedState::measuring:
-		return "measuring";
-	case FeedState::no_module:
-		return "no module";
-	case FeedState::busy:
-		return "busy";
-	case FeedState::fed:
-		break;
-	}
-	return "fed";
+	static constexpr std::array<std::string_view, 8> names = {"absent",    "unfit",	    "yielded", "failed",
+								  "measuring", "no module", "busy",    "fed"};
+
+	return names[static_cast<std::size_t>(s)];
 }
 
-ClockFeeder::ClockFeeder(System &system, ClockHost &host, ClockFeederOptions options, Tell tell)
-	: system_(system), host_(host), options_(std::move(options)), tell_(std::move(tell)),
-	  memory_(system, host.netns())
+ClockFeeder::ClockFeeder(Files &files, Nics &nics, ClockHost &host, ClockFeederOptions options, Tell tell)
+	: host_nics_(nics), host_(host), options_(std::move(options)), tell_(std::move(tell)),
+	  memory_(files, host.netns())
 {
 }
 
@@ -104,7 +90,7 @@ void ClockFeeder::stop()
 			continue;
 
 		const RememberedStamping r{nic->s.iface, nic->s.ifindex, *nic->before, nic->written};
-		const auto done = put_back(system_, r);
+		const auto done = put_back(host_nics_, r);
 
 		if (!done) {
 			tell(*nic, true, "stamping",
@@ -132,11 +118,15 @@ void ClockFeeder::dispatch()
 
 	auto changes = host_.link_changes();
 
-	if (changes) {
+	if (changes)
 		take_links(*changes, false);
-	} else if (auto all = host_.links()) {
-		take_links(*all, true);
-	}
+	else
+		links_missed_ = true;
+	if (links_missed_)
+		if (auto all = host_.links()) {
+			links_missed_ = false;
+			take_links(*all, true);
+		}
 
 	const std::int64_t now = host_.now_ns();
 
@@ -157,7 +147,7 @@ std::vector<FeedStatus> ClockFeeder::status() const
 
 void ClockFeeder::schedule()
 {
-	std::int64_t next = host_.now_ns() + unfit_gap_ns;
+	std::int64_t next = host_.now_ns() + (links_missed_ ? links_again_ns : unfit_gap_ns);
 
 	for (const auto &nic : nics_)
 		next = std::min(next, nic->due_ns);
@@ -206,7 +196,7 @@ void ClockFeeder::take_link(const Link &link)
 	}
 	if (nic && nic->asked_for && nic->s.iface != link.name) {
 		if (nic->before)
-			(void)!put_back(system_, {link.name, link.ifindex, *nic->before, nic->written});
+			(void)!put_back(host_nics_, {link.name, link.ifindex, *nic->before, nic->written});
 		leave(*nic, "the interface is called " + link.name + " now");
 		nic = nullptr;
 	}
@@ -225,7 +215,7 @@ void ClockFeeder::take_link(const Link &link)
 		if (link.stacked)
 			return;
 		// All that can: what cannot is not worth a word.
-		const auto t = system_.timestamps(link.name);
+		const auto t = host_nics_.timestamps(link.name);
 
 		if (!t || !t->can_hw_rx_all || t->phc_index < 0)
 			return;
@@ -257,7 +247,7 @@ void ClockFeeder::adopt(Nic &nic)
 	if (at == leftovers_.end())
 		return;
 
-	const auto t = system_.timestamps(nic.s.iface);
+	const auto t = host_nics_.timestamps(nic.s.iface);
 
 	if (t && (!t->now || *t->now == at->written)) {
 		nic.before = at->before;
@@ -272,7 +262,7 @@ void ClockFeeder::put_back_leftovers()
 		Nic nic;
 
 		nic.s.iface = r.iface;
-		const auto done = put_back(system_, r);
+		const auto done = put_back(host_nics_, r);
 
 		if (done && *done == PutBack::done)
 			tell(nic, false, "stamping",
@@ -375,7 +365,7 @@ void ClockFeeder::work(Nic &nic)
 bool ClockFeeder::check_stamping(Nic &nic)
 {
 	const std::int64_t now = host_.now_ns();
-	const auto t = system_.timestamps(nic.s.iface);
+	const auto t = host_nics_.timestamps(nic.s.iface);
 
 	if (!t && t.error().code == ENODEV) {
 		leave(nic, "the interface is gone");
@@ -459,14 +449,14 @@ bool ClockFeeder::turn_on(Nic &nic, const NicTimestamps &t)
 		return false;
 	}
 
-	auto done = system_.set_stamping(nic.s.iface, wanted);
+	auto done = host_nics_.set_stamping(nic.s.iface, wanted);
 
 	if (!done && wanted.tx_type != was.tx_type) {
 		wanted.tx_type = was.tx_type;
 		if (was == wanted)
 			done = was;
 		else
-			done = system_.set_stamping(nic.s.iface, wanted);
+			done = host_nics_.set_stamping(nic.s.iface, wanted);
 	}
 	if (!done) {
 		const int code = done.error().code;
@@ -486,7 +476,7 @@ bool ClockFeeder::turn_on(Nic &nic, const NicTimestamps &t)
 		return false;
 	}
 	if (done->rx_filter != HWTSTAMP_FILTER_ALL) {
-		(void)!system_.set_stamping(nic.s.iface, was);
+		(void)!host_nics_.set_stamping(nic.s.iface, was);
 		forget(nic);
 		nic.due_ns = now + unfit_gap_ns;
 		set_state(nic, FeedState::unfit,
@@ -617,7 +607,7 @@ void ClockFeeder::send(Nic &nic)
 		module_ns_ = now + retry_gap_ns;
 	// Who feeds the module feeds the variants; a line that it does not take is nobody's.
 	if (done || no_module) {
-		const BpfFed bpf = host_.set_bpf_line(nic.s.ifindex, *line, valid_ms, now);
+		const VariantsFed bpf = host_.set_bpf_line(nic.s.ifindex, *line, valid_ms, now);
 		const std::string trouble = bpf.error ? bpf.error->text() : "";
 
 		if (done || !bpf.variants.empty()) {

@@ -15,9 +15,10 @@
 
 #include "clock_fit.h"
 #include "clock_host.h"
+#include "files.h"
+#include "nics.h"
 #include "phc.h"
 #include "stamping_memory.h"
-#include "system.h"
 
 namespace swift {
 
@@ -61,7 +62,7 @@ class ClockFeeder {
 public:
 	using Tell = std::function<void(const FeedEvent &)>;
 
-	ClockFeeder(System &system, ClockHost &host, ClockFeederOptions options, Tell tell);
+	ClockFeeder(Files &files, Nics &nics, ClockHost &host, ClockFeederOptions options, Tell tell);
 	ClockFeeder(const ClockFeeder &) = delete;
 	ClockFeeder &operator=(const ClockFeeder &) = delete;
 	~ClockFeeder() { stop(); }
@@ -124,7 +125,7 @@ private:
 	void set_state(Nic &nic, FeedState state, const std::string &trouble = {});
 	void tell(const Nic &nic, bool trouble, std::string what, std::string text) const;
 
-	System &system_;
+	Nics &host_nics_;
 	ClockHost &host_;
 	ClockFeederOptions options_;
 	Tell tell_;
@@ -132,6 +133,7 @@ private:
 	std::vector<RememberedStamping> leftovers_; // of a feeder that was killed
 	std::vector<std::unique_ptr<Nic>> nics_;
 	std::int64_t module_ns_ = 0; // not before: when it is missing the kernel runs modprobe, each time
+	bool links_missed_ = false; // some of what changed; all are to be read
 	bool running_ = false;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The world of the clock feeder beyond files and NIC ioctls (system.h): time, PHCs, link
-// events, the clock tables of the module and of BPF variants. An interface, so that tests put a made-up one in its
-// place. It decides nothing.
+// The world of the clock feeder beyond files and NICs' ioctls (files.h, nics.h): time, PHCs, link
+// events, the clock tables of the module and of BPF variants. An interface, so that tests put a
+// made-up one in its place. It decides nothing.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "bpf_clocks.h"
 #include "clock_fit.h"
-#include "link.h"
 #include "phc.h"
 #include "result.h"
+#include "route.h"
+#include "variant_clocks.h"
 
 namespace swift {
 
@@ -38,8 +38,8 @@ public:
 				      std::uint32_t valid_ms) = 0;
 	virtual Result<void> remove_line(std::uint32_t ifindex) = 0;
 	// The same in every BPF variant that takes clocks. @now_ns: when its validity begins.
-	virtual BpfFed set_bpf_line(std::uint32_t ifindex, const ClockLine &line, std::uint32_t valid_ms,
-				    std::int64_t now_ns) = 0;
+	virtual VariantsFed set_bpf_line(std::uint32_t ifindex, const ClockLine &line,
+					 std::uint32_t valid_ms, std::int64_t now_ns) = 0;
 	// Which NAPIs are the device's, in every BPF variant that takes clocks. May take long.
 	virtual Result<void> set_bpf_napis(std::uint32_t ifindex) = 0;
 	virtual void remove_bpf_line(std::uint32_t ifindex) = 0;
@@ -52,6 +52,7 @@ public:
 	[[nodiscard]] virtual int fd() const = 0;
 };
 
-Result<std::unique_ptr<ClockHost>> real_clock_host();
+// The real one, of this network namespace. @variants: who tells its clocks to BPF variants.
+Result<std::unique_ptr<ClockHost>> clock_host(std::unique_ptr<VariantClocks> variants);
 
 } // namespace swift

@@ -1,20 +1,17 @@
 // SPDX-License-Identifier: MIT
 #include "stamping_memory.h"
 
-#include <nlohmann/json.hpp>
-
 #include <unistd.h>
 
 #include <cerrno>
 #include <optional>
 
+#include "json.h"
 #include "text.h"
 
 namespace swift {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr int memory_schema = 1;
 
@@ -71,21 +68,21 @@ std::optional<std::vector<RememberedStamping>> remembered_of(const std::string &
 
 } // namespace
 
-StampingMemory::StampingMemory(System &system, const std::string &netns)
-	: system_(system), path_("/run/tcp_swift/clock-" + netns + ".json"),
+StampingMemory::StampingMemory(Files &files, const std::string &netns)
+	: files_(files), path_("/run/tcp_swift/clock-" + netns + ".json"),
 	  lock_path_("/run/tcp_swift/clock-" + netns + ".lock")
 {
 }
 
 Result<void> StampingMemory::hold()
 {
-	auto held = system_.lock(lock_path_);
+	auto held = files_.lock(lock_path_);
 
-	if (!held && held.error().code)
+	if (!held && held.error().code != EWOULDBLOCK)
 		return held.error();
 	if (!held) {
 		// The holder writes its pid.
-		const auto pid = system_.read_file(lock_path_);
+		const auto pid = files_.read_file(lock_path_);
 		const std::string who = pid ? std::string(trim(*pid)) : "";
 
 		return Error{"another clock feeder runs in this network namespace" +
@@ -93,7 +90,7 @@ Result<void> StampingMemory::hold()
 			     {}, {}, EBUSY};
 	}
 	lock_ = *held;
-	if (auto written = system_.write_file(lock_path_, std::to_string(getpid()) + "\n"); !written)
+	if (auto written = files_.write_file(lock_path_, std::to_string(getpid()) + "\n"); !written)
 		return written;
 	return {};
 }
@@ -103,7 +100,7 @@ Result<std::vector<RememberedStamping>> StampingMemory::load() const
 	if (!exists())
 		return std::vector<RememberedStamping>{};
 
-	auto text = system_.read_file(path_);
+	auto text = files_.read_file(path_);
 
 	if (!text)
 		return text.error();
@@ -120,7 +117,7 @@ Result<void> StampingMemory::save(const std::vector<RememberedStamping> &all)
 	Json j;
 
 	if (all.empty())
-		return system_.remove_file(path_);
+		return files_.remove_file(path_);
 	j["schema"] = memory_schema;
 	j["what"] = "how NICs stamped before the clock feeder; it, or swiftctl clock restore, puts it back";
 	j["nics"] = Json::array();
@@ -129,13 +126,13 @@ Result<void> StampingMemory::save(const std::vector<RememberedStamping> &all)
 				     {"ifindex", r.ifindex},
 				     {"before", json_of(r.before)},
 				     {"written", json_of(r.written)}});
-	return system_.replace_file(path_,
-				    j.dump(2, ' ', false, Json::error_handler_t::replace) + "\n", 0600);
+	return files_.replace_file(path_,
+				    json_text(j), 0600);
 }
 
-Result<PutBack> put_back(System &system, const RememberedStamping &r)
+Result<PutBack> put_back(Nics &nics, const RememberedStamping &r)
 {
-	const auto t = system.timestamps(r.iface);
+	const auto t = nics.timestamps(r.iface);
 
 	if (!t && t.error().code == ENODEV)
 		return PutBack::gone;
@@ -146,7 +143,7 @@ Result<PutBack> put_back(System &system, const RememberedStamping &r)
 	if (t->now && *t->now != r.written)
 		return PutBack::left;
 
-	auto done = system.set_stamping(r.iface, r.before);
+	auto done = nics.set_stamping(r.iface, r.before);
 
 	if (!done && done.error().code == ENODEV)
 		return PutBack::gone;

@@ -8,8 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "files.h"
+#include "nics.h"
 #include "stamping.h"
-#include "system.h"
 
 namespace swift {
 
@@ -23,18 +24,18 @@ struct RememberedStamping {
 class StampingMemory {
 public:
 	// @netns: its cookie, which no namespace after it has.
-	StampingMemory(System &system, const std::string &netns);
+	StampingMemory(Files &files, const std::string &netns);
 
 	// Until the object goes; an Error names who holds it.
 	Result<void> hold();
 	void release() { lock_.reset(); }
-	[[nodiscard]] bool exists() const { return system_.exists(path_); }
+	[[nodiscard]] bool exists() const { return files_.exists(path_); }
 
 	Result<std::vector<RememberedStamping>> load() const; // nothing remembered: empty
 	Result<void> save(const std::vector<RememberedStamping> &all);
 
 private:
-	System &system_;
+	Files &files_;
 	std::string path_;
 	std::string lock_path_;
 	std::shared_ptr<void> lock_;
@@ -43,6 +44,6 @@ private:
 enum class PutBack { done, already, left, gone };
 
 // Puts one NIC's stamping back, unless somebody else has changed it meanwhile (left).
-Result<PutBack> put_back(System &system, const RememberedStamping &remembered);
+Result<PutBack> put_back(Nics &nics, const RememberedStamping &remembered);
 
 } // namespace swift

@@ -7,25 +7,19 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <span>
 #include <vector>
 
+#include "conversation.h"
 #include "fd.h"
 #include "flow.h"
 #include "result.h"
 
-struct mnl_socket;
-
 namespace swift {
 
 // What a run of netlink messages held besides flows.
-struct DiagStatus {
-	bool done = false; // NLMSG_DONE or NLMSG_ERROR was there
-	bool interrupted = false; // the kernel's table changed under the dump
-	int error = 0; // errno that the kernel gave
+struct DiagStatus : NetlinkStatus {
 	std::size_t bad_records = 0; // tcp_swift records of a size that we do not know
-	std::size_t malformed = 0; // messages or attributes that were cut off
 };
 
 using FlowVisitor = std::function<void(const Flow &)>;
@@ -62,30 +56,18 @@ public:
 				 std::span<const Fd> storages = {});
 
 private:
-	struct Close {
-		void operator()(mnl_socket *s) const;
-	};
-	using Socket = std::unique_ptr<mnl_socket, Close>;
-
-	explicit DiagClient(Socket socket);
+	explicit DiagClient(Conversation conversation) : conversation_(std::move(conversation)) {}
 	// @begin comes before each family's first flow, and again with each new try. Both families
 	// at once are AF_UNSPEC.
 	using Begin = std::function<void(std::uint8_t family)>;
 	Result<DiagStatus> dump_families(std::uint32_t states, std::span<const Fd> storages,
 					 const Begin &begin, const FlowVisitor &visit);
-	Result<DiagStatus> dump_once(std::uint8_t family, std::uint32_t states,
-				     std::span<const Fd> storages, const FlowVisitor &visit);
+	Result<DiagStatus> dump_family(std::uint8_t family, std::uint32_t states,
+				       std::span<const Fd> storages, const Conversation::Begin &begin,
+				       const FlowVisitor &visit);
 
-	Socket socket_;
-	std::vector<std::byte> buffer_;
-	std::uint32_t sequence_ = 0;
+	Conversation conversation_;
 	bool both_at_once_ = true; // until the kernel has said no
 };
-
-// Enters the network namespace that `ip netns` calls @name; for the whole thread.
-Result<void> enter_netns(const std::string &name);
-// Of the network namespace that the thread is in. Unlike the number of its inode, no other
-// namespace has it until the next boot.
-Result<std::uint64_t> netns_cookie();
 
 } // namespace swift

@@ -18,7 +18,6 @@ namespace swift {
 
 namespace {
 
-
 std::uint16_t from_network(std::uint16_t v)
 {
 	const auto b = reinterpret_cast<const unsigned char *>(&v);
@@ -94,27 +93,11 @@ Endpoint endpoint(std::uint8_t family, const void *address, std::uint16_t port)
 	return e;
 }
 
-// @take(type, payload) for each attribute in @b.
-template <typename Take> void each_attribute(Bytes b, DiagStatus &status, Take take)
-{
-	while (!b.empty()) {
-		const auto head = read_whole<nlattr>(b);
-
-		if (!head || head->nla_len < sizeof(nlattr) || head->nla_len > b.size()) {
-			status.malformed++;
-			return;
-		}
-		take(head->nla_type & NLA_TYPE_MASK,
-		     b.subspan(sizeof(nlattr), head->nla_len - sizeof(nlattr)));
-		b = skip(b, align4(head->nla_len));
-	}
-}
-
 // The values of the maps that were asked for; a flow has one at most that is not all zero.
 void parse_storages(Bytes b, Flow &flow, DiagStatus &status)
 {
-	each_attribute(b, status, [&](int, Bytes storage) {
-		each_attribute(storage, status, [&](int type, Bytes value) {
+	status.malformed += !for_attributes(b, [&](int, Bytes storage) {
+		status.malformed += !for_attributes(storage, [&](int type, Bytes value) {
 			if (type != SK_DIAG_BPF_STORAGE_MAP_VALUE)
 				return;
 			const auto raw = read_whole<tcp_swift_info>(value);
@@ -131,7 +114,7 @@ void parse_storages(Bytes b, Flow &flow, DiagStatus &status)
 
 void parse_attributes(Bytes b, Flow &flow, DiagStatus &status)
 {
-	each_attribute(b, status, [&](int type, Bytes payload) {
+	status.malformed += !for_attributes(b, [&](int type, Bytes payload) {
 		switch (type) {
 		case INET_DIAG_INFO:
 			flow.tcp = decode(read_some<tcp_info>(payload));
@@ -156,14 +139,12 @@ void parse_attributes(Bytes b, Flow &flow, DiagStatus &status)
 	flow.from_bpf = flow.from_bpf && !flow.uses_module();
 }
 
-void parse_socket(Bytes b, const FlowVisitor &visit, DiagStatus &status)
+bool parse_socket(Bytes b, const FlowVisitor &visit, DiagStatus &status)
 {
 	const auto msg = read_whole<inet_diag_msg>(b);
 
-	if (!msg || (msg->idiag_family != family_v4 && msg->idiag_family != family_v6)) {
-		status.malformed++;
-		return;
-	}
+	if (!msg || (msg->idiag_family != family_v4 && msg->idiag_family != family_v6))
+		return false;
 
 	Flow flow;
 
@@ -175,45 +156,24 @@ void parse_socket(Bytes b, const FlowVisitor &visit, DiagStatus &status)
 	flow.cookie = std::uint64_t{msg->id.idiag_cookie[1]} << 32 | msg->id.idiag_cookie[0];
 	parse_attributes(skip(b, align4(sizeof(inet_diag_msg))), flow, status);
 	visit(flow);
+	return true;
 }
 
 } // namespace
 
 DiagStatus visit_diag(Bytes bytes, const FlowVisitor &visit, std::uint32_t sequence)
 {
+	DiagStatus seen;
 	DiagStatus status;
 
-	while (!bytes.empty() && !status.done) {
-		const auto head = read_whole<nlmsghdr>(bytes);
-
-		if (!head || head->nlmsg_len < sizeof(nlmsghdr) || head->nlmsg_len > bytes.size()) {
-			status.malformed++;
-			return status;
-		}
-		const Bytes payload =
-			bytes.subspan(sizeof(nlmsghdr), head->nlmsg_len - sizeof(nlmsghdr));
-
-		bytes = skip(bytes, align4(head->nlmsg_len));
-		if (sequence != 0 && head->nlmsg_seq != sequence)
-			continue;
-		if (head->nlmsg_flags & NLM_F_DUMP_INTR)
-			status.interrupted = true;
-
-		switch (head->nlmsg_type) {
-		case NLMSG_DONE:
-		case NLMSG_ERROR: // both begin with a negative errno, or 0
-			status.done = true;
-			if (const auto code = read_whole<std::int32_t>(payload))
-				status.error = netlink_errno(*code);
-			break;
-		case SOCK_DIAG_BY_FAMILY:
-		case TCPDIAG_GETSOCK: // the old kind, with the same content
-			parse_socket(payload, visit, status);
-			break;
-		default: // NLMSG_NOOP, or something newer than us
-			break;
-		}
-	}
+	static_cast<NetlinkStatus &>(status) =
+		for_messages(bytes, sequence, [&](const nlmsghdr &head, Bytes payload) {
+			// The old kind has the same content.
+			return (head.nlmsg_type != SOCK_DIAG_BY_FAMILY && head.nlmsg_type != TCPDIAG_GETSOCK) ||
+			       parse_socket(payload, visit, seen);
+		});
+	status.bad_records = seen.bad_records;
+	status.malformed += seen.malformed;
 	return status;
 }
 

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: MIT
-// What user space knows of one TCP flow: addresses, the numbers of tcp_info that we
+// What user space knows of one TCP flow: its ends, the numbers of tcp_info that we
 // show, and the module's own record, decoded. Plain data; who fills it is diag.h.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 
-#include "result.h"
+#include "address.h"
 
 namespace swift {
 
@@ -19,36 +18,6 @@ inline constexpr std::string_view guarded_cc_name = "swift-reno";
 
 enum class Stamp : std::uint8_t { none, software, hardware };
 enum class Limit : std::uint8_t { fabric, host, both };
-
-struct Address {
-	bool v6 = false;
-	std::array<std::uint8_t, 16> bytes{}; // network order; the first four for IPv4
-
-	// An IPv4 address that a dual-stack socket shows as ::ffff:a.b.c.d counts as IPv4.
-	[[nodiscard]] Address unmapped() const;
-	[[nodiscard]] std::string text() const;
-	static Result<Address> parse(std::string_view text);
-	auto operator<=>(const Address &) const = default;
-};
-
-struct Endpoint {
-	Address address;
-	std::uint16_t port = 0;
-
-	[[nodiscard]] std::string text() const; // 10.0.0.1:80, [fd00::1]:80
-	auto operator<=>(const Endpoint &) const = default;
-};
-
-struct Prefix {
-	Address address;
-	unsigned length = 0; // bits
-
-	static Result<Prefix> parse(std::string_view text); // 10.0.0.0/8, or an address
-	// The one of that length around @a.
-	static Prefix around(const Address &a, unsigned length);
-	[[nodiscard]] std::string text() const;
-	[[nodiscard]] bool contains(const Address &a) const;
-};
 
 // struct tcp_swift_info, with the stamp sources taken out of the delays.
 struct SwiftRecord {

@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: MIT
-// What a dump of flows means: totals, a row per group of flows, where the delay of each group
-// comes from, in numbers and in words. Pure functions of what they are given.
+// What a dump of flows means: totals, and a row per group of flows: where the delay of each comes
+// from, in numbers. In words: verdict.h. Pure functions of what they are given.
 #pragma once
 
 #include <array>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "flow_table.h"
 #include "log_histogram.h"
-#include "telemetry.h"
+#include "verdict.h"
 
 namespace swift {
 
@@ -52,33 +50,12 @@ public:
 	[[nodiscard]] virtual const GroupSamples *find(const FlowGroup &group) const = 0;
 };
 
-class TelemetrySource final : public HistogramSource {
-public:
-	// @since: what happened in the last interval. @prefixes: that groups were made by. What was
-	// counted by a longer one is a group's that holds all of it; by a shorter one, nobody's.
-	explicit TelemetrySource(const TelemetryReading &since, const std::vector<Prefix> &prefixes = {});
-	const GroupSamples *find(const FlowGroup &group) const override;
-
-private:
-	std::map<std::pair<std::string, std::string>, GroupSamples> samples_; // by the group's prefix, and cc
-};
-
 struct Quantiles {
 	double p50 = 0;
 	double p90 = 0;
 	double p99 = 0;
 	double mean = 0;
 	std::uint64_t n = 0;
-};
-
-enum class Bound : std::uint8_t { none, fabric, host, mixed };
-[[nodiscard]] std::string_view bound_text(Bound b);
-
-struct Verdict {
-	Bound bound = Bound::none;
-	std::string text;
-	double host_ns = 0; // medians
-	double fabric_ns = 0;
 };
 
 struct GroupSummary {
@@ -122,12 +99,7 @@ struct Summary {
 	std::vector<GroupSummary> groups; // those with flows, most flows first
 };
 
-struct SummaryOptions {
-	std::uint64_t endpoint_target_ns = 1'000'000; // the sysctl's default
-};
-
 [[nodiscard]] Summary summarize(const FlowSet &set, const HistogramSource *histograms,
 				const SummaryOptions &options);
-[[nodiscard]] Verdict flow_verdict(const FlowRow &row, const SummaryOptions &options);
 
 } // namespace swift

@@ -13,8 +13,6 @@
 #include <sstream>
 #include <vector>
 
-#include "tunables.h"
-
 namespace swift {
 
 namespace {
@@ -437,20 +435,6 @@ std::string mdoc_text(const std::string &text)
 		out += (line.starts_with('.') || line.starts_with('\'') ? "\\&" : "") +
 		       replaced(line, "--", "\\-\\-") + "\n";
 	return out;
-}
-
-std::string mdoc_tunables()
-{
-	std::string text = ".Bl -tag -width Ds\n";
-
-	for (const Tunable &t : tunables()) {
-		const bool words = t.name == "target_policy";
-
-		text += fmt::format(".It Va {}\n{}", t.name, mdoc_text(std::string(t.meaning) + "."));
-		text += words ? "The default is base_rtt_plus.\n" :
-				fmt::format("The default is {}, the range {} to {}.\n", t.fallback, t.min, t.max);
-	}
-	return text + ".El\n";
 }
 
 Manual::Manual(std::string prose_dir, std::string out_dir)

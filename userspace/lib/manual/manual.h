@@ -38,7 +38,4 @@ private:
 
 // A text as mdoc has it: nothing in it is taken for a request or an escape.
 [[nodiscard]] std::string mdoc_text(const std::string &text);
-// ".It Va NAME": its meaning, default and range, a tagged list of all sysctls.
-[[nodiscard]] std::string mdoc_tunables();
-
 } // namespace swift

@@ -33,6 +33,15 @@ template <typename T> std::optional<T> read_whole(Bytes b)
 	return v;
 }
 
+// Exactly the value of an attribute; else @good is false.
+template <typename T> void take_whole(Bytes b, T &to, bool &good)
+{
+	if (b.size() == sizeof(T))
+		to = *read_whole<T>(b);
+	else
+		good = false;
+}
+
 // Older kernels send less of a struct, newer ones more: the rest stays zero.
 template <typename T> T read_some(Bytes b)
 {

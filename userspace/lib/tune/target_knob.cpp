@@ -2,7 +2,6 @@
 #include "target_knob.h"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
@@ -11,7 +10,7 @@
 #include <thread>
 #include <utility>
 
-#include "diag.h"
+#include "flow.h"
 #include "text.h"
 #include "tunables.h"
 
@@ -29,7 +28,7 @@ std::array<std::pair<std::string, std::string>, 3> assignments(const TargetSetti
 
 class SysctlKnob final : public TargetKnob {
 public:
-	SysctlKnob(System &system, std::string netns) : system_(system), netns_(std::move(netns)) {}
+	SysctlKnob(Files &files, std::string netns) : files_(files), netns_(std::move(netns)) {}
 
 	std::string name() const override { return "net.ipv4.tcp_swift"; }
 	std::string cc() const override { return std::string(cc_name); }
@@ -44,7 +43,7 @@ public:
 		      {"hop_target_ns", &s.hop_target_ns},
 		      {"rtt_epsilon_ns", &s.rtt_epsilon_ns}}) {
 			const std::string key = std::string(sysctl_prefix) + sysctl;
-			auto text = read_sysctl(system_, key);
+			auto text = read_sysctl(files_, key);
 
 			if (!text)
 				return text.error();
@@ -54,7 +53,7 @@ public:
 				return number.error();
 			*value = static_cast<std::uint32_t>(*number);
 		}
-		auto text = read_sysctl(system_, std::string(sysctl_prefix) + "target_policy");
+		auto text = read_sysctl(files_, std::string(sysctl_prefix) + "target_policy");
 
 		if (!text)
 			return text.error();
@@ -69,12 +68,12 @@ public:
 		if (!before)
 			return before.error();
 		for (const auto &[sysctl, value] : assignments(settings)) {
-			auto ok = write_sysctl(system_, std::string(sysctl_prefix) + sysctl, value);
+			auto ok = write_sysctl(files_, std::string(sysctl_prefix) + sysctl, value);
 
 			if (ok)
 				continue;
 			for (const auto &[old, was] : assignments(*before))
-				(void)!write_sysctl(system_, std::string(sysctl_prefix) + old, was);
+				(void)!write_sysctl(files_, std::string(sysctl_prefix) + old, was);
 			return ok;
 		}
 		return {};
@@ -90,7 +89,7 @@ public:
 	}
 
 private:
-	System &system_;
+	Files &files_;
 	std::string netns_;
 };
 
@@ -203,23 +202,9 @@ std::string TargetSettings::text() const
 			   base_target_ns, hop_target_ns, rtt_epsilon_ns);
 }
 
-std::string this_netns()
+std::unique_ptr<TargetKnob> sysctl_knob(Files &files, std::string netns)
 {
-	const auto cookie = netns_cookie();
-
-	return cookie ? std::to_string(*cookie) : "0";
-}
-
-std::uint32_t this_netns_inode()
-{
-	struct stat s {};
-
-	return stat("/proc/thread-self/ns/net", &s) == 0 ? static_cast<std::uint32_t>(s.st_ino) : 0;
-}
-
-std::unique_ptr<TargetKnob> sysctl_knob(System &system, std::string netns)
-{
-	return std::make_unique<SysctlKnob>(system, std::move(netns));
+	return std::make_unique<SysctlKnob>(files, std::move(netns));
 }
 
 std::unique_ptr<TargetKnob> bpf_knob(BpfVariants &variants, std::string name, std::string prefix,

@@ -9,8 +9,8 @@
 #include <string>
 
 #include "bpf_variant.h"
+#include "files.h"
 #include "result.h"
-#include "system.h"
 
 namespace swift {
 
@@ -43,13 +43,8 @@ public:
 	[[nodiscard]] virtual std::string command(const TargetSettings &settings) const = 0;
 };
 
-// Of the network namespace that we are in, for the life of this kernel: its cookie. Its inode
-// number is another one's soon after it has gone.
-[[nodiscard]] std::string this_netns();
-// Its inode number, as the telemetry has it; 0: not known.
-[[nodiscard]] std::uint32_t this_netns_inode();
 // @netns: what this_netns() says.
-std::unique_ptr<TargetKnob> sysctl_knob(System &system, std::string netns);
+std::unique_ptr<TargetKnob> sysctl_knob(Files &files, std::string netns);
 // @prefix: "" for all flows without a profile. A profile that is not there yet is made. While
 // somebody else changes BPF variants, write() tries again, for @patience_s.
 std::unique_ptr<TargetKnob> bpf_knob(BpfVariants &variants, std::string name, std::string prefix,

@@ -3,15 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
+#include "json.h"
 #include "text.h"
 
 namespace swift {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr int run_schema = 1;
 
@@ -58,26 +56,26 @@ struct State {
 };
 
 // What was set before a reboot is gone with it, and cookies of network namespaces begin anew.
-std::string boot_id(const System &system)
+std::string boot_id(const Files &files)
 {
-	const auto text = system.read_file("/proc/sys/kernel/random/boot_id");
+	const auto text = files.read_file("/proc/sys/kernel/random/boot_id");
 
 	return text ? std::string(trim(*text)) : "";
 }
 
 // No file, or one of before the last boot: none.
-Result<std::optional<State>> load_state(const System &system, const std::string &path)
+Result<std::optional<State>> load_state(const Files &files, const std::string &path)
 {
-	if (!system.exists(path))
+	if (!files.exists(path))
 		return std::optional<State>();
-	auto text = system.read_file(path);
+	auto text = files.read_file(path);
 
 	if (!text)
 		return text.error();
 	const Json j = Json::parse(*text, nullptr, false);
 	const bool told = j.is_object() && j.contains("boot_id") && j["boot_id"].is_string();
 
-	if (j.is_object() && (told ? j["boot_id"].get<std::string>() : "") != boot_id(system))
+	if (j.is_object() && (told ? j["boot_id"].get<std::string>() : "") != boot_id(files))
 		return std::optional<State>();
 	if (j.is_object() && j.value("schema", 0) == run_schema && j.contains("before") &&
 	    j.contains("kept") && j.contains("trial") && j.contains("running") && j["running"].is_boolean()) {
@@ -99,7 +97,7 @@ bool counts(const FlowSet &set, const FlowRow &row, const std::string &cc,
 	       (!prefix || prefix->contains(row.remote().address));
 }
 
-// @held: what System::lock() says.
+// @held: what Files::lock() says.
 Error cannot_tune(const TargetKnob &knob, const Error &held)
 {
 	std::string why = held.text();
@@ -196,9 +194,9 @@ std::vector<PathSample> PathLearner::samples() const
 	return out;
 }
 
-TuneRun::TuneRun(System &system, TargetKnob &knob, const TuneOptions &options,
+TuneRun::TuneRun(Files &files, TargetKnob &knob, const TuneOptions &options,
 		 std::optional<Prefix> prefix)
-	: system_(system), knob_(knob), options_(options), prefix_(prefix)
+	: files_(files), knob_(knob), options_(options), prefix_(prefix)
 {
 }
 
@@ -207,16 +205,16 @@ std::string TuneRun::state_path(const TargetKnob &knob)
 	return std::string(state_dir) + "/tune-" + knob.key();
 }
 
-Result<std::unique_ptr<TuneRun>> TuneRun::begin(System &system, TargetKnob &knob,
+Result<std::unique_ptr<TuneRun>> TuneRun::begin(Files &files, TargetKnob &knob,
 						const TuneOptions &options,
 						std::optional<Prefix> prefix, bool apply)
 {
 	if (auto ok = options.check(); !ok)
 		return ok.error();
-	auto run = std::unique_ptr<TuneRun>(new TuneRun(system, knob, options, prefix));
+	auto run = std::unique_ptr<TuneRun>(new TuneRun(files, knob, options, prefix));
 
 	if (apply) {
-		auto lock = system.lock(state_path(knob) + ".lock");
+		auto lock = files.lock(state_path(knob) + ".lock");
 
 		if (!lock)
 			return cannot_tune(knob, lock.error());
@@ -230,7 +228,7 @@ Result<std::unique_ptr<TuneRun>> TuneRun::begin(System &system, TargetKnob &knob
 	if (!apply)
 		return run;
 
-	auto state = load_state(system, state_path(knob) + ".json");
+	auto state = load_state(files, state_path(knob) + ".json");
 
 	if (!state)
 		return state.error();
@@ -269,9 +267,9 @@ Result<void> TuneRun::save(bool running, const TargetSettings &trial) const
 
 	if (tuner_)
 		kept.base_target_ns = tuner_->kept_ns();
-	return system_.replace_file(state_path(knob_) + ".json",
+	return files_.replace_file(state_path(knob_) + ".json",
 				    Json{{"schema", run_schema},
-					 {"boot_id", boot_id(system_)},
+					 {"boot_id", boot_id(files_)},
 					 {"running", running},
 					 {"before", json_of(before_)},
 					 {"kept", json_of(kept)},
@@ -420,7 +418,7 @@ Result<std::vector<TuneEvent>> TuneRun::end(const std::string &reason, bool rest
 		if (auto ok = knob_.write(before_); !ok)
 			return ok.error();
 		now_ = before_;
-		if (auto ok = system_.remove_file(state_path(knob_) + ".json"); !ok)
+		if (auto ok = files_.remove_file(state_path(knob_) + ".json"); !ok)
 			return ok.error();
 	} else {
 		if (auto ok = set(tuner_->kept_ns()); !ok)
@@ -446,13 +444,13 @@ void TuneRun::let_go()
 	(void)!save(false, now_); // a next run would put back what it takes for a killed one's
 }
 
-Result<TargetSettings> TuneRun::undo(System &system, TargetKnob &knob)
+Result<TargetSettings> TuneRun::undo(Files &files, TargetKnob &knob)
 {
-	auto lock = system.lock(state_path(knob) + ".lock");
+	auto lock = files.lock(state_path(knob) + ".lock");
 
 	if (!lock)
 		return cannot_tune(knob, lock.error());
-	auto state = load_state(system, state_path(knob) + ".json");
+	auto state = load_state(files, state_path(knob) + ".json");
 
 	if (!state)
 		return state.error();
@@ -460,7 +458,7 @@ Result<TargetSettings> TuneRun::undo(System &system, TargetKnob &knob)
 		return Error{"no tuning of " + knob.name() + " has changed anything"};
 	if (auto ok = knob.write((*state)->before); !ok)
 		return ok.error();
-	if (auto ok = system.remove_file(state_path(knob) + ".json"); !ok)
+	if (auto ok = files.remove_file(state_path(knob) + ".json"); !ok)
 		return ok.error();
 	return (*state)->before;
 }

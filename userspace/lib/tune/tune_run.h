@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "flow_table.h"
+#include "netns.h"
 #include "path_model.h"
 #include "target_knob.h"
 #include "telemetry.h"
@@ -48,7 +49,7 @@ class TuneRun {
 public:
 	// @apply: start() will follow; else nothing is ever changed. An Error: the knob cannot
 	// be read, or another run holds it.
-	static Result<std::unique_ptr<TuneRun>> begin(System &system, TargetKnob &knob,
+	static Result<std::unique_ptr<TuneRun>> begin(Files &files, TargetKnob &knob,
 						      const TuneOptions &options,
 						      std::optional<Prefix> prefix, bool apply);
 
@@ -76,12 +77,12 @@ public:
 	Result<std::vector<TuneEvent>> end(const std::string &reason, bool restore);
 
 	// What was there before the last run that kept something; an Error if there is none.
-	static Result<TargetSettings> undo(System &system, TargetKnob &knob);
+	static Result<TargetSettings> undo(Files &files, TargetKnob &knob);
 
 	static constexpr const char *state_dir = "/run/tcp_swift";
 
 private:
-	TuneRun(System &system, TargetKnob &knob, const TuneOptions &options,
+	TuneRun(Files &files, TargetKnob &knob, const TuneOptions &options,
 		std::optional<Prefix> prefix);
 	[[nodiscard]] static std::string state_path(const TargetKnob &knob);
 	Result<void> still_ours() const;
@@ -90,7 +91,7 @@ private:
 	Result<void> save(bool running, const TargetSettings &trial) const;
 	Result<void> set(std::uint32_t base_target_ns);
 
-	System &system_;
+	Files &files_;
 	TargetKnob &knob_;
 	TuneOptions options_;
 	std::optional<Prefix> prefix_;

@@ -2,6 +2,7 @@
 #include "tuner.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
 
@@ -86,36 +87,17 @@ Result<void> TuneOptions::check() const
 
 std::string_view tune_state_text(TuneState s)
 {
-	switch (s) {
-	case TuneState::waiting:
-		return "waiting";
-	case TuneState::trying:
-		return "trying";
-	case TuneState::holding:
-		return "holding";
-	case TuneState::rescuing:
-		return "rescuing";
-	}
-	return "?";
+	static constexpr std::array<std::string_view, 4> names = {"waiting", "trying", "holding", "rescuing"};
+
+	return names[static_cast<std::size_t>(s)];
 }
 
 std::string_view tune_event_text(TuneEvent::Kind k)
 {
-	switch (k) {
-	case TuneEvent::Kind::attempt:
-		return "try";
-	case TuneEvent::Kind::accepted:
-		return "accepted";
-	case TuneEvent::Kind::rolled_back:
-		return "rolled back";
-	case TuneEvent::Kind::settled:
-		return "settled";
-	case TuneEvent::Kind::resumed:
-		return "resumed";
-	case TuneEvent::Kind::rescue:
-		return "rescue";
-	}
-	return "?";
+	static constexpr std::array<std::string_view, 6> names = {"try",     "accepted", "rolled back",
+								  "settled", "resumed",	 "rescue"};
+
+	return names[static_cast<std::size_t>(k)];
 }
 
 Tuner::Tuner(const TuneOptions &options, std::uint32_t current_ns, std::uint32_t proposal_ns) :

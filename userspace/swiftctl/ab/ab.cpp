@@ -21,8 +21,6 @@ namespace swift {
 
 namespace {
 
-constexpr const char *ab_verb = "ab";
-
 class Progress final : public AbListener {
 public:
 	explicit Progress(bool live) : live_(live) {}

@@ -11,6 +11,7 @@
 #include "ab_plan.h"
 #include "ab_process.h"
 #include "ab_result.h"
+#include "verb.h"
 
 namespace swift {
 
@@ -70,6 +71,8 @@ void ab_run_all(AbResult &result, AbHosts &hosts, AbListener &listener);
 [[nodiscard]] std::string duration_text(double seconds); // "45 s", "4 min 10 s", "2 h 5 min"
 [[nodiscard]] std::string ab_plan_text(const AbPlan &plan);
 
+void add_options(CLI::App &verb, AbOptions &o);
 int run_ab(const AbOptions &options);
+extern const Verb ab_verb;
 
 } // namespace swift

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// `swiftctl bpf`: calls libswift and prints for people; the JSON is json_views.cpp's.
+// `swiftctl bpf`: calls libswift and prints for people; the JSON is bpf_json.cpp's.
 #include "bpf.h"
 
 #include <fmt/format.h>
@@ -8,23 +8,15 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "clock_ns.h"
 #include "say.h"
+#include "sockets.h"
 #include "telemetry.h"
 #include "text.h"
 
 namespace swift {
 
 namespace {
-
-constexpr const char *bpf_verb = "bpf";
-
-std::int64_t now_ns()
-{
-	timespec t{};
-
-	clock_gettime(CLOCK_REALTIME, &t);
-	return t.tv_sec * 1000000000LL + t.tv_nsec;
-}
 
 BpfReport act(BpfVariants &variants, const BpfOptions &o)
 {
@@ -107,7 +99,7 @@ int show_list(BpfVariants &variants, const BpfOptions &options)
 	const Terminal terminal = standard_output();
 
 	if (!listing->loaded.empty())
-		for (const std::string &line : render(bpf_table(listing->loaded, now_ns()), terminal).lines)
+		for (const std::string &line : render(bpf_table(listing->loaded, clock_ns(CLOCK_REALTIME)), terminal).lines)
 			out += line + "\n";
 	for (const std::string &text : bpf_notes(*listing))
 		out += terminal.paint(text, Colour::dim) + "\n";
@@ -269,7 +261,8 @@ int run_bpf(const BpfOptions &options)
 {
 	const auto system = real_system();
 	const auto host = real_bpf_host();
-	BpfVariants variants(*system, *host);
+	const auto sockets = real_sockets();
+	BpfVariants variants(*system, *sockets, *host);
 
 	switch (options.action) {
 	case BpfOptions::Action::list:

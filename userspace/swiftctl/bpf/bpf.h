@@ -9,6 +9,7 @@
 
 #include "bpf_variant.h"
 #include "table.h"
+#include "verb.h"
 
 namespace swift {
 
@@ -45,6 +46,8 @@ struct BpfOptions {
 [[nodiscard]] std::string bpf_list_json(const BpfListing &listing);
 [[nodiscard]] std::string bpf_settings_json(const BpfSettings &settings, const std::string &name);
 
+void add_options(CLI::App &verb, BpfOptions &o);
 int run_bpf(const BpfOptions &options);
+extern const Verb bpf_verb;
 
 } // namespace swift

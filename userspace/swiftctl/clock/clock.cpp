@@ -18,6 +18,7 @@
 #include "fd.h"
 #include "phc.h"
 #include "say.h"
+#include "system.h"
 #include "text.h"
 #include "watch.h"
 
@@ -25,37 +26,36 @@ namespace swift {
 
 namespace {
 
-constexpr const char *clock_verb = "clock";
 constexpr const char *net_dir = "/sys/class/net";
 constexpr int readings = 11;
 constexpr std::int64_t reading_gap_ns = 100000000; // a second in all
 
 // Its PHC and stamping are those of the device below.
-bool is_stacked(const System &system, const std::string &dev)
+bool is_stacked(const Files &files, const std::string &dev)
 {
-	const auto entries = system.list_dir(std::string(net_dir) + "/" + dev);
+	const auto entries = files.list_dir(std::string(net_dir) + "/" + dev);
 
 	return entries && std::any_of(entries->begin(), entries->end(), [](const std::string &e) {
 		       return e.starts_with("lower_");
 	       });
 }
 
-Result<std::vector<std::string>> devices(const System &system, const std::vector<std::string> &ifaces)
+Result<std::vector<std::string>> devices(const Files &files, const std::vector<std::string> &ifaces)
 {
 	for (const std::string &dev : ifaces) {
 		if (dev.empty() || dev.find('/') != std::string::npos)
 			return Error{"--iface: not an interface's name", dev};
-		if (!system.exists(std::string(net_dir) + "/" + dev))
+		if (!files.exists(std::string(net_dir) + "/" + dev))
 			return Error{"--iface: no such interface", dev};
 	}
 	if (!ifaces.empty())
 		return ifaces;
-	return system.list_dir(net_dir);
+	return files.list_dir(net_dir);
 }
 
-std::uint32_t ifindex_of(const System &system, const std::string &dev)
+std::uint32_t ifindex_of(const Files &files, const std::string &dev)
 {
-	const auto text = system.read_file(std::string(net_dir) + "/" + dev + "/ifindex");
+	const auto text = files.read_file(std::string(net_dir) + "/" + dev + "/ifindex");
 	const auto v = text ? parse_int("", trim(*text), 1, 2147483647) : Result<std::int64_t>(Error{});
 
 	return v ? static_cast<std::uint32_t>(*v) : 0;
@@ -81,21 +81,21 @@ std::vector<std::string> screen(const ClockSnapshot &snapshot, bool wide, Termin
 	return lines;
 }
 
-Result<ClockSnapshot> look(System &system, const ClockOptions &options)
+Result<ClockSnapshot> look(const Files &files, Nics &nics, const ClockOptions &options)
 {
 	const HostNow now = host_now();
 
-	return take_clocks(system, options.ifaces, now, bpf_clocks_now(now.monotonic_ns));
+	return take_clocks(files, nics, options.ifaces, now, bpf_clocks_now(now.monotonic_ns));
 }
 
-int watch(System &system, const ClockOptions &options, double watch_s)
+int watch(const Files &files, Nics &nics, const ClockOptions &options, double watch_s)
 {
 	const StopSignals stop;
 	bool first = true;
 
 	for (;;) {
 		const Terminal terminal = standard_output();
-		auto snapshot = look(system, options);
+		auto snapshot = look(files, nics, options);
 		std::string out;
 
 		if (!snapshot)
@@ -120,7 +120,7 @@ int watch(System &system, const ClockOptions &options, double watch_s)
 	}
 }
 
-int show(System &system, const ClockOptions &options)
+int show(System &system, Nics &nics, const ClockOptions &options)
 {
 	double watch_s = 0;
 
@@ -134,9 +134,9 @@ int show(System &system, const ClockOptions &options)
 	if (auto known = devices(system, options.ifaces); !known && !options.ifaces.empty())
 		return fail(clock_verb, known.error().text());
 	if (watch_s > 0)
-		return watch(system, options, watch_s);
+		return watch(system, nics, options, watch_s);
 
-	auto snapshot = look(system, options);
+	auto snapshot = look(system, nics, options);
 
 	if (!snapshot)
 		return fail(clock_verb, snapshot.error().text());
@@ -173,9 +173,9 @@ ClockMeasurement measured(const std::string &iface, const NicTimestamps &t, Cloc
 	return m;
 }
 
-int read_clocks(System &system, const ClockOptions &options)
+int read_clocks(const Files &files, Nics &nics, const ClockOptions &options)
 {
-	auto known = devices(system, options.ifaces);
+	auto known = devices(files, options.ifaces);
 	auto host = real_clock_host();
 	std::vector<ClockMeasurement> all;
 	std::vector<std::unique_ptr<PhcReader>> readers;
@@ -185,9 +185,9 @@ int read_clocks(System &system, const ClockOptions &options)
 	if (!host)
 		return fail(clock_verb, host.error().text());
 	for (const std::string &dev : *known) {
-		const auto t = system.timestamps(dev);
+		const auto t = nics.timestamps(dev);
 
-		if (t && t->phc_index >= 0 && (!options.ifaces.empty() || !is_stacked(system, dev)))
+		if (t && t->phc_index >= 0 && (!options.ifaces.empty() || !is_stacked(files, dev)))
 			all.push_back(measured(dev, *t, **host, readers.emplace_back()));
 		else if (!options.ifaces.empty())
 			return fail(clock_verb, dev + ": " + (t ? "it has no clock of its own (PHC)" :
@@ -248,14 +248,14 @@ int read_clocks(System &system, const ClockOptions &options)
 	return any ? exit_ok : exit_failed;
 }
 
-int restore(System &system, const ClockOptions &options)
+int restore(Files &files, Nics &nics, const ClockOptions &options)
 {
 	auto host = real_clock_host();
 
 	if (!host)
 		return fail(clock_verb, host.error().text());
 
-	StampingMemory memory(system, (*host)->netns());
+	StampingMemory memory(files, (*host)->netns());
 	std::vector<RememberedStamping> left;
 	std::vector<FeedEvent> events;
 	std::optional<Error> error;
@@ -275,7 +275,7 @@ int restore(System &system, const ClockOptions &options)
 	if (!all)
 		return fail(clock_verb, all.error().text());
 	for (const RememberedStamping &r : *all) {
-		const auto done = put_back(system, r);
+		const auto done = put_back(nics, r);
 		const std::string was = stamping_text(r.before);
 
 		if (!done) {
@@ -301,9 +301,9 @@ int restore(System &system, const ClockOptions &options)
 	return error ? fail(clock_verb, error->text()) : exit_ok;
 }
 
-int dry_run(System &system, const ClockOptions &options, std::uint32_t interval_ms)
+int dry_run(const Files &files, Nics &nics, const ClockOptions &options, std::uint32_t interval_ms)
 {
-	auto plans = plan_clocks(system, options.ifaces);
+	auto plans = plan_clocks(files, nics, options.ifaces);
 	std::string out;
 
 	if (!plans)
@@ -338,7 +338,7 @@ std::optional<std::string> hopeless(const std::vector<FeedStatus> &all)
 			     reasons;
 }
 
-int feed(System &system, const ClockOptions &options, std::uint32_t interval_ms)
+int feed(Files &files, Nics &nics, const ClockOptions &options, std::uint32_t interval_ms)
 {
 	const StopSignals stop;
 	const Fd signals(signalfd(-1, &stop.set(), SFD_NONBLOCK | SFD_CLOEXEC));
@@ -349,10 +349,10 @@ int feed(System &system, const ClockOptions &options, std::uint32_t interval_ms)
 		return fail(clock_verb, errno_error("cannot wait for signals", errno).text());
 	if (!host)
 		return fail(clock_verb, host.error().text());
-	if (auto known = devices(system, options.ifaces); !known)
+	if (auto known = devices(files, options.ifaces); !known)
 		return fail(clock_verb, known.error().text());
 
-	ClockFeeder feeder(system, **host, {options.ifaces, interval_ms}, [&](const FeedEvent &e) {
+	ClockFeeder feeder(files, nics, **host, {options.ifaces, interval_ms}, [&](const FeedEvent &e) {
 		if (options.json)
 			reader_gone |= !print(feed_event_json(e, clock_ns(CLOCK_REALTIME)));
 		else if (e.trouble)
@@ -387,12 +387,12 @@ HostNow host_now()
 	return {clock_ns(CLOCK_MONOTONIC), clock_ns(CLOCK_REALTIME)};
 }
 
-Result<ClockSnapshot> take_clocks(System &system, const std::vector<std::string> &ifaces,
+Result<ClockSnapshot> take_clocks(const Files &files, Nics &nics, const std::vector<std::string> &ifaces,
 				  const HostNow &now, const BpfClockTable &bpf)
 {
 	ClockSnapshot snapshot;
-	auto known = devices(system, ifaces);
-	auto clocks = system.nic_clocks();
+	auto known = devices(files, ifaces);
+	auto clocks = nics.nic_clocks();
 
 	snapshot.now = now;
 	if (!known)
@@ -402,10 +402,10 @@ Result<ClockSnapshot> take_clocks(System &system, const std::vector<std::string>
 		snapshot.error = clocks.error();
 	for (const std::string &dev : *known) {
 		ClockRow row;
-		const auto t = system.timestamps(dev);
+		const auto t = nics.timestamps(dev);
 
 		row.iface = dev;
-		row.ifindex = ifindex_of(system, dev);
+		row.ifindex = ifindex_of(files, dev);
 		if (t)
 			row.stamps = *t;
 		if (clocks)
@@ -415,29 +415,29 @@ Result<ClockSnapshot> take_clocks(System &system, const std::vector<std::string>
 		std::copy_if(bpf.clocks.begin(), bpf.clocks.end(), std::back_inserter(row.bpf),
 			     [&](const BpfClock &c) { return c.clock.ifindex == row.ifindex; });
 		if (row.clock && row.clock->owner)
-			row.owner = netlink_port_text(system, row.clock->owner);
+			row.owner = netlink_port_text(files, row.clock->owner);
 		if (row.line() || !ifaces.empty() ||
-		    (t && t->phc_index >= 0 && !is_stacked(system, dev)))
+		    (t && t->phc_index >= 0 && !is_stacked(files, dev)))
 			snapshot.rows.push_back(std::move(row));
 	}
 	return snapshot;
 }
 
-Result<std::vector<ClockPlan>> plan_clocks(System &system, const std::vector<std::string> &ifaces)
+Result<std::vector<ClockPlan>> plan_clocks(const Files &files, Nics &nics, const std::vector<std::string> &ifaces)
 {
-	auto known = devices(system, ifaces);
+	auto known = devices(files, ifaces);
 	std::vector<ClockPlan> plans;
 
 	if (!known)
 		return known.error();
 	for (const std::string &dev : *known) {
-		const auto t = system.timestamps(dev);
+		const auto t = nics.timestamps(dev);
 		ClockPlan p;
 
 		p.iface = dev;
 		if (!t)
 			p.why_not = "cannot ask for its time stamping: " + t.error().text();
-		else if (is_stacked(system, dev))
+		else if (is_stacked(files, dev))
 			p.why_not = "it is on top of another interface: give the NIC itself";
 		else if (t->phc_index < 0)
 			p.why_not = "it has no clock of its own (PHC)";
@@ -461,6 +461,7 @@ Result<std::vector<ClockPlan>> plan_clocks(System &system, const std::vector<std
 int run_clock(const ClockOptions &options)
 {
 	const auto system = real_system(options.root);
+	const auto nics = real_nics(options.root);
 	auto interval = parse_int("--interval", options.interval_ms, 10, 10000);
 
 	if (!interval)
@@ -472,14 +473,14 @@ int run_clock(const ClockOptions &options)
 	case ClockOptions::Action::show:
 		break;
 	case ClockOptions::Action::run:
-		return options.dry_run ? dry_run(*system, options, interval_ms) :
-					 feed(*system, options, interval_ms);
+		return options.dry_run ? dry_run(*system, *nics, options, interval_ms) :
+					 feed(*system, *nics, options, interval_ms);
 	case ClockOptions::Action::read:
-		return read_clocks(*system, options);
+		return read_clocks(*system, *nics, options);
 	case ClockOptions::Action::restore:
-		return restore(*system, options);
+		return restore(*system, *nics, options);
 	}
-	return show(*system, options);
+	return show(*system, *nics, options);
 }
 
 } // namespace swift

@@ -10,8 +10,10 @@
 
 #include "bpf_clocks.h"
 #include "clock_feeder.h"
-#include "system.h"
+#include "files.h"
+#include "nics.h"
 #include "table.h"
+#include "verb.h"
 
 namespace swift {
 
@@ -69,7 +71,7 @@ struct ClockMeasurement {
 
 // NICs with a clock or with a line; with @ifaces only those, or an Error for one that is
 // not there.
-Result<ClockSnapshot> take_clocks(System &system, const std::vector<std::string> &ifaces,
+Result<ClockSnapshot> take_clocks(const Files &files, Nics &nics, const std::vector<std::string> &ifaces,
 				  const HostNow &now, const BpfClockTable &bpf = {});
 [[nodiscard]] HostNow host_now();
 
@@ -93,10 +95,12 @@ struct ClockPlan {
 	Stamping wanted;
 	std::string why_not;
 };
-Result<std::vector<ClockPlan>> plan_clocks(System &system, const std::vector<std::string> &ifaces);
+Result<std::vector<ClockPlan>> plan_clocks(const Files &files, Nics &nics, const std::vector<std::string> &ifaces);
 [[nodiscard]] std::string plan_text(const ClockPlan &plan, std::uint32_t interval_ms);
 [[nodiscard]] std::string plans_json(const std::vector<ClockPlan> &plans, std::uint32_t interval_ms);
 
+void add_options(CLI::App &verb, ClockOptions &o);
 int run_clock(const ClockOptions &options);
+extern const Verb clock_verb;
 
 } // namespace swift

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What `swiftctl clock` prints for people; the JSON is json_views.cpp's.
+// What `swiftctl clock` prints for people; the JSON is clock_json.cpp's.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -4,16 +4,13 @@
 
 #include <fmt/format.h>
 
-#include "diag.h"
+#include "netns.h"
 #include "say.h"
-#include "target_knob.h"
 #include "watch.h"
 
 namespace swift {
 
 namespace {
-
-constexpr const char *delays_verb = "delays";
 
 } // namespace
 

@@ -9,6 +9,7 @@
 
 #include "table.h"
 #include "telemetry.h"
+#include "verb.h"
 
 namespace swift {
 
@@ -59,6 +60,8 @@ struct DelaysRow {
 
 [[nodiscard]] std::string prefix_text(const std::optional<Prefix> &prefix); // "other" for none
 
+void add_options(CLI::App &verb, DelaysOptions &o);
 int run_delays(const DelaysOptions &options);
+extern const Verb delays_verb;
 
 } // namespace swift

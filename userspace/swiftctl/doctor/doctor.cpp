@@ -73,8 +73,8 @@ Result<Peer> parse_peer(const std::string &text)
 
 class Doctor {
 public:
-	Doctor(System &system, const DoctorOptions &options, const BpfClockTable &bpf)
-		: system_(system), options_(options), bpf_(bpf)
+	Doctor(const DoctorHost &host, const DoctorOptions &options, const BpfClockTable &bpf)
+		: system_(host.system), nics_(host.nics), sockets_(host.sockets), options_(options), bpf_(bpf)
 	{
 	}
 
@@ -166,7 +166,7 @@ private:
 	void measure_idle_rtt()
 	{
 		if (peer_) {
-			auto rtt = system_.handshake_rtt_ns(peer_->host, peer_->port);
+			auto rtt = sockets_.handshake_rtt_ns(peer_->host, peer_->port);
 
 			if (rtt)
 				idle_ns_ = *rtt;
@@ -177,7 +177,7 @@ private:
 			return;
 		}
 
-		auto sockets = system_.tcp_sockets(1U << 1);
+		auto sockets = sockets_.tcp_sockets(1U << 1);
 
 		if (!sockets)
 			return;
@@ -567,7 +567,7 @@ private:
 
 	void coalescing(const std::string &dev)
 	{
-		const auto c = system_.coalescing(dev);
+		const auto c = nics_.coalescing(dev);
 
 		if (!c) {
 			add(Severity::ok, dev + " coalescing", "no settings on this driver");
@@ -593,7 +593,7 @@ private:
 	// variant, needs to make anything of the stamps.
 	void stamps(const std::string &dev)
 	{
-		const auto t = system_.timestamps(dev);
+		const auto t = nics_.timestamps(dev);
 
 		if (!t || !t->can_hw_rx_all || t->phc_index < 0) {
 			add(Severity::ok, dev + " stamps",
@@ -613,7 +613,7 @@ private:
 
 	void clock(const std::string &dev, bool stamps)
 	{
-		const auto clocks = module_loaded(system_) ? system_.nic_clocks() :
+		const auto clocks = module_loaded(system_) ? nics_.nic_clocks() :
 							    Result<std::vector<NicClock>>(std::vector<NicClock>());
 		const auto ifindex = number(system_.read_file("/sys/class/net/" + dev + "/ifindex"));
 		const std::string check = dev + " clock";
@@ -656,6 +656,8 @@ private:
 	}
 
 	System &system_;
+	Nics &nics_;
+	Sockets &sockets_;
 	const DoctorOptions &options_;
 	const BpfClockTable &bpf_;
 	std::vector<Finding> findings_;
@@ -670,9 +672,9 @@ private:
 
 } // namespace
 
-Result<std::vector<Finding>> examine(System &system, const DoctorOptions &options, const BpfClockTable &bpf)
+Result<std::vector<Finding>> examine(const DoctorHost &host, const DoctorOptions &options, const BpfClockTable &bpf)
 {
-	return Doctor(system, options, bpf).run();
+	return Doctor(host, options, bpf).run();
 }
 
 } // namespace swift

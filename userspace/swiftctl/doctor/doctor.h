@@ -8,7 +8,10 @@
 #include <vector>
 
 #include "bpf_clocks.h"
+#include "nics.h"
+#include "sockets.h"
 #include "system.h"
+#include "verb.h"
 
 namespace swift {
 
@@ -31,13 +34,22 @@ struct Finding {
 	std::string fix = {}; // a command to paste, if there is one
 };
 
+// What is examined.
+struct DoctorHost {
+	System &system;
+	Nics &nics;
+	Sockets &sockets;
+};
+
 // @bpf: what BPF variants know of NICs' clocks.
-Result<std::vector<Finding>> examine(System &system, const DoctorOptions &options,
+Result<std::vector<Finding>> examine(const DoctorHost &host, const DoctorOptions &options,
 				     const BpfClockTable &bpf = {});
 [[nodiscard]] std::string_view severity_name(Severity s);
 [[nodiscard]] std::size_t count(const std::vector<Finding> &findings, Severity s);
 [[nodiscard]] std::string doctor_json(const std::vector<Finding> &findings);
 
+void add_options(CLI::App &verb, DoctorOptions &o);
 int run_doctor(const DoctorOptions &options);
+extern const Verb doctor_verb;
 
 } // namespace swift

@@ -6,6 +6,7 @@
 
 #include "clock.h"
 #include "doctor.h"
+#include "json.h"
 #include "say.h"
 #include "terminal.h"
 
@@ -42,6 +43,23 @@ std::string doctor_text(const std::vector<Finding> &findings, const Terminal &te
 
 } // namespace
 
+std::string doctor_json(const std::vector<Finding> &findings)
+{
+	Json j;
+
+	j["schema"] = 1;
+	j["findings"] = Json::array();
+	for (const Finding &f : findings)
+		j["findings"].push_back({{"severity", severity_name(f.severity)},
+					 {"check", f.check},
+					 {"seen", f.seen},
+					 {"why", f.why},
+					 {"fix", f.fix}});
+	for (const Severity s : {Severity::ok, Severity::warn, Severity::fail})
+		j["summary"][std::string(severity_name(s))] = count(findings, s);
+	return json_text(j);
+}
+
 std::string_view severity_name(Severity s)
 {
 	return s == Severity::ok ? "ok" : s == Severity::warn ? "warn" : "fail";
@@ -56,10 +74,12 @@ std::size_t count(const std::vector<Finding> &findings, Severity s)
 int run_doctor(const DoctorOptions &options)
 {
 	const auto system = real_system(options.root);
-	auto findings = examine(*system, options, bpf_clocks_now(host_now().monotonic_ns));
+	const auto nics = real_nics(options.root);
+	const auto sockets = real_sockets(options.root);
+	auto findings = examine({*system, *nics, *sockets}, options, bpf_clocks_now(host_now().monotonic_ns));
 
 	if (!findings)
-		return fail_usage("doctor", findings.error().text());
+		return fail_usage(doctor_verb, findings.error().text());
 	if (!print(options.json ? doctor_json(*findings) : doctor_text(*findings, standard_output())))
 		return exit_failed;
 	return count(*findings, Severity::fail) ? exit_failed : exit_ok;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "text.h"
 #include "tunables.h"
@@ -106,17 +107,9 @@ Result<void> write_item(System &system, const Item &item, const Value &value,
 
 std::string_view kind_name(Kind k)
 {
-	switch (k) {
-	case Kind::module:
-		return "module";
-	case Kind::sysctl:
-		return "sysctl";
-	case Kind::qdisc:
-		return "qdisc";
-	case Kind::file:
-		break;
-	}
-	return "file";
+	static constexpr std::array<std::string_view, 4> names = {"module", "sysctl", "qdisc", "file"};
+
+	return names[static_cast<std::size_t>(k)];
 }
 
 std::string item_name(const Item &item)

@@ -335,9 +335,9 @@ private:
 	Outcome outcome_;
 };
 
-std::string who_still_uses_it(System &system)
+std::string who_still_uses_it(Sockets &all)
 {
-	auto sockets = system.tcp_sockets(states_connected | states_listen);
+	auto sockets = all.tcp_sockets(states_connected | states_listen);
 	std::size_t flows = 0;
 	std::size_t listeners = 0;
 
@@ -355,17 +355,17 @@ std::string who_still_uses_it(System &system)
 	return text + (flows + listeners == 1 ? " still uses it" : " still use it");
 }
 
-bool module_in_use(const System &system)
+bool module_in_use(const Files &files)
 {
-	auto count = system.read_file("/sys/module/tcp_swift/refcnt");
+	auto count = files.read_file("/sys/module/tcp_swift/refcnt");
 
 	return count && trim(*count) != "0";
 }
 
 class Disabler {
 public:
-	Disabler(System &system, const DisableOptions &options)
-		: system_(system), options_(options), state_(system)
+	Disabler(System &system, Sockets &sockets, const DisableOptions &options)
+		: system_(system), sockets_(sockets), options_(options), state_(system)
 	{
 	}
 
@@ -452,7 +452,7 @@ private:
 		if (item.kind == Kind::module && module_in_use(system_)) {
 			outcome_.events.push_back({item, *now, *now, "left"});
 			outcome_.notes.push_back(
-				"the module tcp_swift stays loaded: " + who_still_uses_it(system_) +
+				"the module tcp_swift stays loaded: " + who_still_uses_it(sockets_) +
 				"; new connections do not. Unload it when they are gone: rmmod tcp_swift");
 			return true;
 		}
@@ -484,6 +484,7 @@ private:
 	}
 
 	System &system_;
+	Sockets &sockets_;
 	const DisableOptions &options_;
 	StateFile state_;
 	Outcome outcome_;
@@ -496,9 +497,9 @@ Outcome enable(System &system, const EnableOptions &options)
 	return Enabler(system, options).run();
 }
 
-Outcome disable(System &system, const DisableOptions &options)
+Outcome disable(System &system, Sockets &sockets, const DisableOptions &options)
 {
-	return Disabler(system, options).run();
+	return Disabler(system, sockets, options).run();
 }
 
 } // namespace swift

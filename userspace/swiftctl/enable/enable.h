@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "changes.h"
+#include "sockets.h"
 #include "system.h"
+#include "verb.h"
 
 namespace swift {
 
@@ -52,11 +54,15 @@ struct Outcome {
 };
 
 [[nodiscard]] Outcome enable(System &system, const EnableOptions &options);
-[[nodiscard]] Outcome disable(System &system, const DisableOptions &options);
+[[nodiscard]] Outcome disable(System &system, Sockets &sockets, const DisableOptions &options);
 
 [[nodiscard]] std::string outcome_json(const Outcome &outcome, bool dry_run);
 
+void add_options(CLI::App &verb, EnableOptions &o);
+void add_options(CLI::App &verb, DisableOptions &o);
 int run_enable(const EnableOptions &options);
 int run_disable(const DisableOptions &options);
+extern const Verb enable_verb;
+extern const Verb disable_verb;
 
 } // namespace swift

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What `enable` and `disable` say when they are done: for people, in lines; the JSON is json_views.cpp's.
+// What `enable` and `disable` say when they are done: for people, in lines; the JSON is enable_json.cpp's.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -59,7 +59,7 @@ bool changed(const Outcome &outcome)
 			   [](const Event &e) { return e.what == "set" || e.what == "restored"; });
 }
 
-int finish(const char *verb, const Outcome &outcome, bool dry_run, bool json,
+int finish(const Verb &verb, const Outcome &outcome, bool dry_run, bool json,
 	   std::string_view success)
 {
 	if (outcome.error && outcome.usage)
@@ -80,7 +80,7 @@ int finish(const char *verb, const Outcome &outcome, bool dry_run, bool json,
 	if (!outcome.error)
 		return exit_ok;
 
-	const bool tried = !outcome.events.empty() && !dry_run && std::string_view(verb) == "enable";
+	const bool tried = !outcome.events.empty() && !dry_run && &verb == &enable_verb;
 
 	return fail(verb, outcome.error->text() +
 				  (!tried		? "" :
@@ -100,14 +100,14 @@ int run_enable(const EnableOptions &options)
 				       "Sockets may now ask for swift (TCP_CONGESTION). Undo: swiftctl "
 				       "disable\n";
 
-	return finish("enable", enable(*system, options), options.dry_run, options.json, success);
+	return finish(enable_verb, enable(*system, options), options.dry_run, options.json, success);
 }
 
 int run_disable(const DisableOptions &options)
 {
 	const auto system = real_system(options.root);
 
-	return finish("disable", disable(*system, options), options.dry_run, options.json,
+	return finish(disable_verb, disable(*system, *real_sockets(options.root), options), options.dry_run, options.json,
 		      "What swiftctl enable changed is as it was before.\n");
 }
 

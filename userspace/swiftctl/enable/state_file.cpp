@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: MIT
 // JSON in: what `tc -j` and `ip -j` say, and the state file. JSON out: the state file.
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <set>
 
 #include "changes.h"
+#include "json.h"
 
 namespace swift {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr int schema = 1;
 
@@ -177,7 +175,7 @@ Result<void> StateFile::save(const std::vector<Change> &changes)
 		lasting |= c.item.kind == Kind::file;
 	}
 
-	const std::string text = j.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+	const std::string text = json_text(j);
 
 	if (auto done = system_.replace_file(path, text, 0600); !done)
 		return done;

@@ -5,11 +5,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <span>
 
 #include "bpf_host.h"
+#include "clock_ns.h"
 #include "diag.h"
+#include "netns.h"
 #include "say.h"
 #include "system.h"
 #include "watch.h"
@@ -17,8 +18,6 @@
 namespace swift {
 
 namespace {
-
-constexpr const char *flows_verb = "flows";
 
 Result<DiagDump> recorded(const std::string &path)
 {
@@ -56,9 +55,7 @@ Result<FlowSnapshot> take(const FlowsOptions &options, const FlowQuery &query, c
 
 	if (!dump)
 		return dump.error();
-	snapshot.time_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(
-				   std::chrono::system_clock::now().time_since_epoch())
-				   .count();
+	snapshot.time_ns = clock_ns(CLOCK_REALTIME);
 	snapshot.module_loaded = module_loaded(system);
 	snapshot.bpf_loaded = !storages.empty();
 	if (!system.is_root())

@@ -11,6 +11,7 @@
 
 #include "flow.h"
 #include "table.h"
+#include "verb.h"
 
 namespace swift {
 
@@ -80,6 +81,8 @@ void choose(std::vector<Flow> all, const FlowQuery &query, FlowSnapshot &snapsho
 // "0", "950", "1.18G"
 [[nodiscard]] std::string si_text(std::uint64_t v);
 
+void add_options(CLI::App &verb, FlowsOptions &o);
 int run_flows(const FlowsOptions &options);
+extern const Verb flows_verb;
 
 } // namespace swift

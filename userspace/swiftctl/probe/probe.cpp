@@ -27,7 +27,6 @@ namespace swift {
 
 namespace {
 
-constexpr const char *probe_verb = "probe";
 constexpr std::int64_t settle_every_ns = 20000000;
 constexpr std::int64_t progress_after_ns = 2 * ns_per_s; // shorter runs need none
 constexpr std::int64_t closing_gap_ns = 10000000;
@@ -57,9 +56,9 @@ std::string failure_text(int code)
 
 class Prober {
 public:
-	static Result<Prober> open(const ProbePlan &plan, System &system)
+	static Result<Prober> open(const ProbePlan &plan, Nics &nics)
 	{
-		Prober p(plan, system);
+		Prober p(plan, nics);
 
 		if (getrandom(&p.cookie_, sizeof(p.cookie_), 0) != sizeof(p.cookie_))
 			return errno_error("no random number", errno);
@@ -90,7 +89,7 @@ public:
 		const std::int64_t gap_ns =
 			std::max<std::int64_t>(plan_.interval_ns / static_cast<std::int64_t>(targets_.size()), 1);
 		const std::uint64_t slots = plan_.count * targets_.size(); // 0: no end
-		std::int64_t next_send_ns = monotonic_ns();
+		std::int64_t next_send_ns = clock_ns(CLOCK_MONOTONIC);
 		std::int64_t next_settle_ns = next_send_ns + settle_every_ns;
 		std::int64_t next_screen_ns = screen_ns ? next_send_ns + screen_ns : never;
 		std::int64_t end_ns = never;
@@ -104,14 +103,14 @@ public:
 					return;
 				// What is under way may still come; the last turnarounds are fetched.
 				slot = slots ? slots : 1;
-				end_ns = monotonic_ns() + stop_within_ns;
-				next_send_ns = monotonic_ns();
+				end_ns = clock_ns(CLOCK_MONOTONIC) + stop_within_ns;
+				next_send_ns = clock_ns(CLOCK_MONOTONIC);
 				stopped_ = true;
 			}
 			for (std::size_t i = 0; i < sockets_.size(); i++)
 				take(i);
 
-			const std::int64_t now_ns = monotonic_ns();
+			const std::int64_t now_ns = clock_ns(CLOCK_MONOTONIC);
 			const bool sending = !stopped_ && (slots == 0 || slot < slots);
 
 			if (sending && now_ns >= next_send_ns) {
@@ -145,7 +144,7 @@ public:
 	void finish()
 	{
 		for (ProbedTarget &t : targets_)
-			t.report.in_flight = t.track.finish(monotonic_ns(), [&](const Exchange &e) { count(t, e); });
+			t.report.in_flight = t.track.finish(clock_ns(CLOCK_MONOTONIC), [&](const Exchange &e) { count(t, e); });
 	}
 
 	// Since the last period, or the start.
@@ -153,8 +152,8 @@ public:
 	{
 		ProbeReport r;
 
-		r.time_ns = realtime_ns();
-		r.duration_ns = monotonic_ns() - period_ns_;
+		r.time_ns = clock_ns(CLOCK_REALTIME);
+		r.duration_ns = clock_ns(CLOCK_MONOTONIC) - period_ns_;
 		for (const ProbedTarget &t : targets_)
 			r.targets.push_back(t.report);
 		r.notes = nic_notes();
@@ -169,11 +168,11 @@ public:
 
 		for (const ProbedTarget &t : targets_)
 			p.add(t.report.stats);
-		return p.text(monotonic_ns() - start_ns_);
+		return p.text(clock_ns(CLOCK_MONOTONIC) - start_ns_);
 	}
 	void new_period()
 	{
-		period_ns_ = monotonic_ns();
+		period_ns_ = clock_ns(CLOCK_MONOTONIC);
 		for (ProbedTarget &t : targets_) {
 			t.report.stats = {};
 			t.report.failure.clear();
@@ -190,8 +189,8 @@ public:
 	}
 
 private:
-	Prober(const ProbePlan &plan, System &system)
-		: plan_(plan), system_(&system), packet_(plan.size_bytes)
+	Prober(const ProbePlan &plan, Nics &nics)
+		: plan_(plan), stamping_(&nics), packet_(plan.size_bytes)
 	{
 	}
 
@@ -220,7 +219,7 @@ private:
 
 		probe.cookie = cookie_;
 		probe.target = static_cast<std::uint32_t>(number);
-		probe.seq = t.track.sent(monotonic_ns(), realtime_ns(), counts);
+		probe.seq = t.track.sent(clock_ns(CLOCK_MONOTONIC), clock_ns(CLOCK_REALTIME), counts);
 		write_probe(probe, packet_);
 
 		const auto id = sockets_[t.socket].send(packet_, t.report.address);
@@ -316,14 +315,14 @@ private:
 	}
 	void refresh_lines()
 	{
-		const std::int64_t now_ns = monotonic_ns();
+		const std::int64_t now_ns = clock_ns(CLOCK_MONOTONIC);
 
 		if (now_ns < next_lines_ns_)
 			return;
-		const auto clocks = system_->nic_clocks();
+		const auto clocks = stamping_->nic_clocks();
 
 		// Without the module there are none.
-		lines_.update(clocks ? *clocks : std::vector<NicClock>(), realtime_ns() - monotonic_ns());
+		lines_.update(clocks ? *clocks : std::vector<NicClock>(), clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC));
 		next_lines_ns_ = now_ns + lines_every_ns;
 	}
 	void settle(std::int64_t now_ns)
@@ -359,7 +358,7 @@ private:
 						    "tied to the host's (`swiftctl clock run` does it)",
 						    nic));
 		for (const std::string &nic : software) {
-			const auto can = system_->timestamps(nic);
+			const auto can = stamping_->timestamps(nic);
 
 			if (can && can->can_hw_rx_all && !can->hw_rx_all_on)
 				notes.push_back(fmt::format("{} can stamp packets but is not told to: "
@@ -370,7 +369,7 @@ private:
 	}
 
 	ProbePlan plan_;
-	System *system_;
+	Nics *stamping_;
 	std::uint64_t cookie_ = 0;
 	std::vector<ProbeSocket> sockets_;
 	std::vector<SentPackets<SentProbe>> sent_; // of each socket
@@ -416,8 +415,8 @@ std::string output_text(const ProbeReport &report, const ProbePlan &plan, const 
 
 int probe(const ProbePlan &plan)
 {
-	const auto system = real_system();
-	auto prober = Prober::open(plan, *system);
+	const auto nics = real_nics();
+	auto prober = Prober::open(plan, *nics);
 
 	if (!prober)
 		return fail(probe_verb, prober.error().text());
@@ -431,7 +430,7 @@ int probe(const ProbePlan &plan)
 	std::optional<BorrowedStamping> stamping;
 
 	if (plan.stamp) {
-		auto on = BorrowedStamping::take(*system, plan.iface);
+		auto on = BorrowedStamping::take(*nics, plan.iface);
 
 		if (!on)
 			return fail(probe_verb, on.error().text());

@@ -10,6 +10,7 @@
 #include "probe_exchange.h"
 #include "probe_socket.h"
 #include "table.h"
+#include "verb.h"
 
 namespace swift {
 
@@ -86,7 +87,9 @@ struct ProbeProgress {
 	[[nodiscard]] std::string text(std::int64_t elapsed_ns) const;
 };
 
+void add_options(CLI::App &verb, ProbeOptions &o);
 int run_probe(const ProbeOptions &options);
+extern const Verb probe_verb;
 int run_responder(const ProbePlan &plan);
 
 } // namespace swift

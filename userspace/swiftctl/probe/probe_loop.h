@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "clock_ns.h"
 #include "fd.h"
 #include "probe_socket.h"
 #include "watch.h"
@@ -38,7 +39,7 @@ private:
 inline void wait_readable(const std::vector<ProbeSocket> &sockets, const StopFd &stop,
 			  std::int64_t until_ns)
 {
-	const std::int64_t left_ns = std::max<std::int64_t>(until_ns - monotonic_ns(), 0);
+	const std::int64_t left_ns = std::max<std::int64_t>(until_ns - clock_ns(CLOCK_MONOTONIC), 0);
 	const timespec wait = {static_cast<time_t>(left_ns / 1000000000),
 			       static_cast<long>(left_ns % 1000000000)};
 	std::vector<pollfd> fds = {{stop.fd(), POLLIN, 0}};

@@ -33,11 +33,11 @@ std::optional<std::int64_t> NicLines::to_host(unsigned ifindex, std::int64_t nic
 	       static_cast<std::int64_t>(static_cast<double>(since_ns) * excess) + real_minus_mono_ns_;
 }
 
-Result<BorrowedStamping> BorrowedStamping::take(System &system, const std::string &dev)
+Result<BorrowedStamping> BorrowedStamping::take(Nics &nics, const std::string &dev)
 {
-	BorrowedStamping b(system, dev);
+	BorrowedStamping b(nics, dev);
 	const Stamping wanted = {HWTSTAMP_TX_ON, HWTSTAMP_FILTER_ALL};
-	const auto can = system.timestamps(dev);
+	const auto can = nics.timestamps(dev);
 
 	if (!can)
 		return can.error().code == ENODEV ? Error{"no such interface", dev} : can.error();
@@ -46,7 +46,7 @@ Result<BorrowedStamping> BorrowedStamping::take(System &system, const std::strin
 	if (*can->now == wanted)
 		return b;
 
-	const auto made = system.set_stamping(dev, wanted);
+	const auto made = nics.set_stamping(dev, wanted);
 
 	if (!made)
 		return errno_error("cannot make " + dev + " stamp packets", made.error().code);
@@ -56,7 +56,7 @@ Result<BorrowedStamping> BorrowedStamping::take(System &system, const std::strin
 }
 
 BorrowedStamping::BorrowedStamping(BorrowedStamping &&other) noexcept
-	: system_(other.system_), dev_(std::move(other.dev_)),
+	: nics_(other.nics_), dev_(std::move(other.dev_)),
 	  before_(std::exchange(other.before_, std::nullopt)), written_(other.written_)
 {
 }
@@ -65,11 +65,11 @@ BorrowedStamping::~BorrowedStamping()
 {
 	if (!before_)
 		return;
-	const auto now = system_->timestamps(dev_);
+	const auto now = nics_->timestamps(dev_);
 
 	// On the way out: nobody is left to be told of an error.
 	if (now && now->now == written_)
-		(void)static_cast<bool>(system_->set_stamping(dev_, *before_));
+		(void)static_cast<bool>(nics_->set_stamping(dev_, *before_));
 }
 
 } // namespace swift

@@ -9,8 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "genl.h"
-#include "system.h"
+#include "nics.h"
 
 namespace swift {
 
@@ -30,7 +29,7 @@ private:
 // somebody else has changed it meanwhile.
 class BorrowedStamping {
 public:
-	static Result<BorrowedStamping> take(System &system, const std::string &dev);
+	static Result<BorrowedStamping> take(Nics &nics, const std::string &dev);
 	BorrowedStamping(BorrowedStamping &&other) noexcept;
 	BorrowedStamping &operator=(BorrowedStamping &&) = delete;
 	BorrowedStamping(const BorrowedStamping &) = delete;
@@ -38,9 +37,9 @@ public:
 	~BorrowedStamping();
 
 private:
-	BorrowedStamping(System &system, std::string dev) : system_(&system), dev_(std::move(dev)) {}
+	BorrowedStamping(Nics &nics, std::string dev) : nics_(&nics), dev_(std::move(dev)) {}
 
-	System *system_;
+	Nics *nics_;
 	std::string dev_;
 	std::optional<Stamping> before_; // none: nothing to put back
 	Stamping written_;

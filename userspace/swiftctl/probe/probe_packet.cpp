@@ -2,6 +2,7 @@
 #include "probe_packet.h"
 
 #include <algorithm>
+#include <array>
 
 namespace swift {
 
@@ -53,19 +54,10 @@ std::optional<std::uint32_t> get_ns(std::span<const std::byte> bytes, std::size_
 
 std::string_view defect_text(ProbeDefect d)
 {
-	switch (d) {
-	case ProbeDefect::too_short:
-		return "too short";
-	case ProbeDefect::foreign:
-		return "not a probe";
-	case ProbeDefect::version:
-		return "of another version";
-	case ProbeDefect::type:
-		return "of an unexpected type";
-	case ProbeDefect::records:
-		return "with too many records";
-	}
-	return "malformed";
+	static constexpr std::array<std::string_view, 5> names = {"too short", "not a probe", "of another version",
+								  "of an unexpected type", "with too many records"};
+
+	return names[static_cast<std::size_t>(d)];
 }
 
 std::variant<ProbePacket, ProbeDefect> parse_probe(std::span<const std::byte> bytes)

@@ -18,7 +18,6 @@ namespace swift {
 
 namespace {
 
-constexpr const char *respond_verb = "probe";
 constexpr std::int64_t rate_pps = 100000;
 constexpr std::int64_t burst_pkts = 10000;
 
@@ -45,7 +44,7 @@ public:
 
 		for (const auto &[why, count] : counts_)
 			parts.push_back(fmt::format("{} {}", count, why));
-		note(respond_verb, fmt::format("refused: {} (the newest from {})", fmt::join(parts, ", "), from_.text()));
+		note(probe_verb, fmt::format("refused: {} (the newest from {})", fmt::join(parts, ", "), from_.text()));
 		counts_.clear();
 		last_ns_ = now_ns;
 	}
@@ -71,10 +70,10 @@ public:
 		while (!stop.take()) {
 			// Something refused is told of within a second, traffic or not.
 			wait_readable(sockets_, stop,
-				      monotonic_ns() + (refusals_.pending() ? ns_per_s : 3600 * ns_per_s));
+				      clock_ns(CLOCK_MONOTONIC) + (refusals_.pending() ? ns_per_s : 3600 * ns_per_s));
 			for (std::size_t i = 0; i < sockets_.size(); i++)
 				serve(sockets_[i], sent_[i]);
-			refusals_.report(monotonic_ns());
+			refusals_.report(clock_ns(CLOCK_MONOTONIC));
 		}
 	}
 	[[nodiscard]] std::string summary() const
@@ -120,7 +119,7 @@ private:
 
 		if (probe.type != ProbeType::probe)
 			return defect_text(ProbeDefect::type);
-		if (!limit_.take(monotonic_ns()))
+		if (!limit_.take(clock_ns(CLOCK_MONOTONIC)))
 			return "above 100000 a second";
 
 		const ProbePeer peer = {d.from.endpoint, probe.cookie, probe.target};
@@ -154,7 +153,7 @@ int run_responder(const ProbePlan &plan)
 {
 	std::vector<ProbeSocket> sockets;
 	std::vector<std::string> places;
-	const auto system = real_system();
+	const auto nics = real_nics();
 	std::optional<BorrowedStamping> stamping;
 	std::uint64_t salt = 0;
 
@@ -166,22 +165,22 @@ int run_responder(const ProbePlan &plan)
 		    (socket.error().code == EAFNOSUPPORT || socket.error().code == EADDRNOTAVAIL))
 			continue;
 		if (!socket)
-			return fail(respond_verb, socket.error().text());
+			return fail(probe_verb, socket.error().text());
 		places.push_back(socket->local().text());
 		sockets.push_back(std::move(*socket));
 	}
 	if (sockets.empty())
-		return fail(respond_verb, "this host has neither IPv4 nor IPv6");
+		return fail(probe_verb, "this host has neither IPv4 nor IPv6");
 	if (getrandom(&salt, sizeof(salt), 0) != sizeof(salt))
-		return fail(respond_verb, errno_error("no random number", errno).text());
+		return fail(probe_verb, errno_error("no random number", errno).text());
 
 	const StopFd stop;
 
 	if (plan.stamp) {
-		auto on = BorrowedStamping::take(*system, plan.iface);
+		auto on = BorrowedStamping::take(*nics, plan.iface);
 
 		if (!on)
-			return fail(respond_verb, on.error().text());
+			return fail(probe_verb, on.error().text());
 		stamping.emplace(std::move(*on));
 	}
 

@@ -8,7 +8,7 @@
 #include <list>
 #include <unordered_map>
 
-#include "flow.h"
+#include "address.h"
 #include "probe_exchange.h"
 #include "probe_packet.h"
 

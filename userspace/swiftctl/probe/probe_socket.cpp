@@ -142,16 +142,6 @@ Result<Target> split_target(std::string_view text, std::uint16_t default_port)
 
 } // namespace
 
-std::int64_t realtime_ns()
-{
-	return clock_ns(CLOCK_REALTIME);
-}
-
-std::int64_t monotonic_ns()
-{
-	return clock_ns(CLOCK_MONOTONIC);
-}
-
 Result<std::uint16_t> probe_port_of(std::string_view text, std::uint16_t default_port)
 {
 	auto target = split_target(text, default_port);
@@ -321,7 +311,7 @@ std::optional<Datagram> ProbeSocket::receive()
 
 	Datagram d;
 
-	d.rx.app_ns = realtime_ns();
+	d.rx.app_ns = clock_ns(CLOCK_REALTIME);
 	d.bytes = std::span(buffer_->data(), static_cast<std::size_t>(n));
 	d.from = from_kernel(from);
 	d.cut = (m.msg_flags & MSG_TRUNC) != 0;

@@ -12,7 +12,7 @@
 #include <variant>
 
 #include "fd.h"
-#include "flow.h"
+#include "address.h"
 #include "probe_exchange.h"
 #include "result.h"
 
@@ -84,8 +84,5 @@ private:
 	std::unique_ptr<std::array<std::byte, probe_max_bytes>> buffer_ =
 		std::make_unique<std::array<std::byte, probe_max_bytes>>();
 };
-
-[[nodiscard]] std::int64_t realtime_ns();
-[[nodiscard]] std::int64_t monotonic_ns();
 
 } // namespace swift

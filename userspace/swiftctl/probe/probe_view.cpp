@@ -2,18 +2,16 @@
 // What `swiftctl probe` shows: the table, the lines below it, JSON. Pure: no output, no
 // clock.
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <array>
 
+#include "json.h"
 #include "probe.h"
 
 namespace swift {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr std::array<unsigned, 2> two = {500, 990};
 constexpr std::array<unsigned, 4> four = {500, 900, 990, 999};
@@ -214,7 +212,7 @@ std::string probe_json(const ProbeReport &report, const ProbePlan &plan, bool on
 	for (const TargetReport &t : report.targets)
 		j["targets"].push_back(target_json(t));
 	j["notes"] = report.notes;
-	return j.dump(one_line ? -1 : 2, ' ', false, Json::error_handler_t::replace) + "\n";
+	return json_text(j, one_line);
 }
 
 void ProbeProgress::add(const ProbeStats &stats)

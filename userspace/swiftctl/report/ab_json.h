@@ -9,13 +9,10 @@
 #include <string_view>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
+#include "json.h"
 #include "result.h"
 
 namespace swift {
-
-using Json = nlohmann::ordered_json;
 
 // No deeper than 64: what walks over it may recurse.
 Result<Json> parse_json(std::string_view text);

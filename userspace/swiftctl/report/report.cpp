@@ -15,8 +15,6 @@ namespace swift {
 
 namespace {
 
-constexpr const char *report_verb = "report";
-
 std::string absolute(const std::string &path)
 {
 	return std::filesystem::absolute(path).string();

@@ -11,6 +11,7 @@
 #include "ab_json.h"
 #include "result.h"
 #include "terminal.h"
+#include "verb.h"
 
 namespace swift {
 
@@ -71,6 +72,8 @@ struct ReportOptions {
 	bool text = false;
 };
 
+void add_options(CLI::App &verb, ReportOptions &o);
 int run_report(const ReportOptions &options);
+extern const Verb report_verb;
 
 } // namespace swift

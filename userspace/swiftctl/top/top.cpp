@@ -18,11 +18,12 @@
 
 #include "bpf_host.h"
 #include "clock_ns.h"
-#include "diag.h"
 #include "fd.h"
+#include "flow_observer.h"
+#include "netns.h"
 #include "say.h"
 #include "system.h"
-#include "target_knob.h"
+#include "telemetry_source.h"
 #include "text.h"
 #include "watch.h"
 
@@ -30,37 +31,27 @@ namespace swift {
 
 namespace {
 
-constexpr const char *top_verb = "top";
-constexpr std::int64_t ns_per_s = 1'000'000'000;
-
 // Looks at the host, one after the other.
 class Looks {
 public:
 	static Result<Looks> open(bool all)
 	{
-		auto client = DiagClient::open();
-		auto ifaces = IfaceMap::open();
+		auto observer = FlowObserver::open(table_options(all), bpf_flow_storages);
 
-		if (!client)
-			return client.error();
-		if (!ifaces)
-			return ifaces.error();
-		return Looks(std::move(*client), std::move(*ifaces), all);
+		if (!observer)
+			return observer.error();
+		return Looks(std::move(*observer));
 	}
 
 	Result<TopShot> look()
 	{
-		const std::vector<Fd> storages = bpf_flow_storages();
+		auto seen = observer_.look();
 		TopShot shot;
 		SummaryOptions options;
 
-		(void)!ifaces_.refresh(); // names of before are better than none
-		table_.begin(clock_ns(CLOCK_MONOTONIC), ifaces_);
-		auto status = client_.visit(states_connected, [this](const Flow &f) { table_.add(f); }, storages);
-
-		if (!status)
-			return status.error();
-		shot.flows = table_.end();
+		if (!seen)
+			return seen.error();
+		shot.flows = std::move(seen->flows);
 		shot.time_ns = clock_ns(CLOCK_REALTIME);
 		shot.module_loaded = module_loaded(*system_);
 		if (auto text = read_sysctl(*system_, "net.ipv4.tcp_swift.endpoint_target_ns"))
@@ -73,12 +64,9 @@ public:
 	}
 
 private:
-	Looks(DiagClient client, IfaceMap ifaces, bool all)
-		: client_(std::move(client)), ifaces_(std::move(ifaces)), table_(options(all))
-	{
-	}
+	explicit Looks(FlowObserver observer) : observer_(std::move(observer)) {}
 
-	static FlowTableOptions options(bool all)
+	static FlowTableOptions table_options(bool all)
 	{
 		FlowTableOptions o;
 
@@ -102,9 +90,7 @@ private:
 
 	std::unique_ptr<System> system_ = real_system();
 	std::unique_ptr<BpfHost> bpf_ = real_bpf_host();
-	DiagClient client_;
-	IfaceMap ifaces_;
-	FlowTable table_;
+	FlowObserver observer_;
 	std::optional<TelemetryReading> before_;
 };
 

@@ -12,6 +12,7 @@
 
 #include "summary.h"
 #include "terminal.h"
+#include "verb.h"
 
 namespace swift {
 
@@ -69,6 +70,8 @@ using TopLine = std::vector<TopSpan>;
 [[nodiscard]] std::vector<TopLine> top_screen(const TopShot &shot, TopView &view, std::size_t columns,
 					      std::size_t rows);
 
+void add_options(CLI::App &verb, TopOptions &o);
 int run_top(const TopOptions &options);
+extern const Verb top_verb;
 
 } // namespace swift

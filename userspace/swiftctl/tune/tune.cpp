@@ -7,10 +7,11 @@
 #include <chrono>
 #include <cmath>
 #include <functional>
-#include <nlohmann/json.hpp>
 
 #include "clock_ns.h"
-#include "diag.h"
+#include "flow_observer.h"
+#include "json.h"
+#include "netns.h"
 #include "say.h"
 #include "terminal.h"
 #include "text.h"
@@ -19,10 +20,6 @@
 namespace swift {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
-
-constexpr const char *tune_verb = "tune";
 
 Result<void> read(std::string_view name, const std::string &text, double min, double max,
 		  double scale, const std::function<void(double)> &put)
@@ -37,58 +34,20 @@ Result<void> read(std::string_view name, const std::string &text, double min, do
 	return {};
 }
 
-// Dumps of the flows, an interval apart.
-class Watch {
-public:
-	static Result<Watch> open(const TargetKnob &knob)
-	{
-		auto client = DiagClient::open();
+// The flows that @knob is about.
+Result<FlowObserver> observe(const TargetKnob &knob)
+{
+	FlowTableOptions o;
 
-		if (!client)
-			return client.error();
-		return Watch(std::move(*client), knob.cc());
-	}
-
-	Result<std::shared_ptr<const FlowSet>> look()
-	{
-		std::vector<Fd> storages;
-
-		if (bpf_)
-			storages = bpf_flow_storages();
-		table_.begin(clock_ns(CLOCK_MONOTONIC), ifaces_);
-		auto status = client_.visit(
-			states_connected, [this](const Flow &f) { table_.add(f); }, storages);
-
-		if (!status)
-			return status.error();
-		return table_.end();
-	}
-
-private:
-	Watch(DiagClient client, const std::string &cc)
-		: client_(std::move(client)), table_(options(cc)), bpf_(cc != cc_name)
-	{
-	}
-
-	static FlowTableOptions options(const std::string &cc)
-	{
-		FlowTableOptions o;
-
-		o.ccs = {cc};
-		return o;
-	}
-
-	DiagClient client_;
-	FlowTable table_;
-	IfaceMap ifaces_; // nobody asks which
-	bool bpf_;
-};
+	o.ccs = {knob.cc()};
+	return FlowObserver::open(std::move(o), bpf_flow_storages);
+}
 
 class Tuning {
 public:
 	Tuning(const TuneVerbOptions &options, const TunePlan &plan, TargetKnob &knob, TuneRun &run,
-	       Watch watch, const BpfHost &host)
-		: options_(options), plan_(plan), knob_(knob), run_(run), watch_(std::move(watch))
+	       FlowObserver flows, const BpfHost &host)
+		: options_(options), plan_(plan), knob_(knob), run_(run), flows_(std::move(flows))
 	{
 		if (auto telemetry = Telemetry::open(host))
 			telemetry_ = *telemetry;
@@ -124,11 +83,11 @@ private:
 	int learn(const StopSignals &stop)
 	{
 		for (double waited_s = 0;; waited_s += plan_.interval_s) {
-			auto set = watch_.look();
+			const auto seen = flows_.look();
 
-			if (!set)
-				return fail(tune_verb, set.error().text());
-			run_.learn(**set);
+			if (!seen)
+				return fail(tune_verb, seen.error().text());
+			run_.learn(*seen->flows);
 			if (waited_s >= plan_.learn_s) {
 				// It has counted since it was loaded: once is enough.
 				if (const auto reading = telemetry_ ? telemetry_->read(this_netns_inode()) : TelemetryReading())
@@ -215,13 +174,13 @@ private:
 				return finish("stopped");
 			if (plan_.duration_s > 0 && walked_s >= plan_.duration_s)
 				return finish("its time is over");
-			auto set = watch_.look();
+			const auto seen = flows_.look();
 
-			if (!set) {
+			if (!seen) {
 				finish("the flows cannot be seen");
-				return fail(tune_verb, set.error().text());
+				return fail(tune_verb, seen.error().text());
 			}
-			auto events = run_.step(**set);
+			auto events = run_.step(*seen->flows);
 
 			if (!events) {
 				if (run_.started())
@@ -255,14 +214,14 @@ private:
 	const TunePlan &plan_;
 	TargetKnob &knob_;
 	TuneRun &run_;
-	Watch watch_;
+	FlowObserver flows_;
 	std::optional<Telemetry> telemetry_; // where it is loaded: it knows the hops
 	bool waiting_ = false;
 };
 
-int undo(TargetKnob &knob, System &system)
+int undo(TargetKnob &knob, Files &files)
 {
-	auto before = TuneRun::undo(system, knob);
+	auto before = TuneRun::undo(files, knob);
 
 	if (!before)
 		return fail(tune_verb, before.error().text());
@@ -343,7 +302,8 @@ int run_tune(const TuneVerbOptions &options)
 
 	const auto system = real_system();
 	const auto host = real_bpf_host();
-	BpfVariants variants(*system, *host);
+	const auto sockets = real_sockets();
+	BpfVariants variants(*system, *sockets, *host);
 	const auto knob = options.variant.empty() ? sysctl_knob(*system, this_netns()) :
 						    bpf_knob(variants, options.variant, options.dst,
 							     plan->interval_s / 2);
@@ -360,11 +320,11 @@ int run_tune(const TuneVerbOptions &options)
 
 	if (!run)
 		return fail(tune_verb, run.error().text());
-	auto watch = Watch::open(*knob);
+	auto flows = observe(*knob);
 
-	if (!watch)
-		return fail(tune_verb, watch.error().text());
-	return Tuning(options, *plan, *knob, **run, std::move(*watch), *host).go();
+	if (!flows)
+		return fail(tune_verb, flows.error().text());
+	return Tuning(options, *plan, *knob, **run, std::move(*flows), *host).go();
 }
 
 } // namespace swift

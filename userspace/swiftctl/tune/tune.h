@@ -7,6 +7,7 @@
 #include <string>
 
 #include "tune_run.h"
+#include "verb.h"
 
 namespace swift {
 
@@ -45,6 +46,8 @@ struct TunePlan {
 [[nodiscard]] std::string event_text(const TuneEvent &event);
 [[nodiscard]] std::string event_json(const TuneEvent &event, std::int64_t time_ns);
 
+void add_options(CLI::App &verb, TuneVerbOptions &o);
 int run_tune(const TuneVerbOptions &options);
+extern const Verb tune_verb;
 
 } // namespace swift

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What follows from System's primitives alone, real or not: sysctls, the module.
-#include "system.h"
+// What follows from Files' primitives alone, real or not: sysctls, the module.
+#include "files.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -21,9 +21,9 @@ std::string sysctl_path(std::string_view name)
 
 } // namespace
 
-Result<std::string> read_sysctl(const System &system, std::string_view name)
+Result<std::string> read_sysctl(const Files &files, std::string_view name)
 {
-	auto text = system.read_file(sysctl_path(name));
+	auto text = files.read_file(sysctl_path(name));
 
 	if (!text)
 		return Error{"cannot read sysctl " + std::string(name) +
@@ -32,9 +32,9 @@ Result<std::string> read_sysctl(const System &system, std::string_view name)
 	return std::string(trim(*text));
 }
 
-Result<void> write_sysctl(System &system, std::string_view name, const std::string &value)
+Result<void> write_sysctl(Files &files, std::string_view name, const std::string &value)
 {
-	auto done = system.write_file(sysctl_path(name), value);
+	auto done = files.write_file(sysctl_path(name), value);
 
 	if (!done)
 		return Error{"cannot set " + std::string(name) + " to '" + value +
@@ -43,14 +43,14 @@ Result<void> write_sysctl(System &system, std::string_view name, const std::stri
 	return {};
 }
 
-bool has_sysctl(const System &system, std::string_view name)
+bool has_sysctl(const Files &files, std::string_view name)
 {
-	return system.exists(sysctl_path(name));
+	return files.exists(sysctl_path(name));
 }
 
-bool module_loaded(const System &system)
+bool module_loaded(const Files &files)
 {
-	return system.exists("/sys/module/tcp_swift");
+	return files.exists("/sys/module/tcp_swift");
 }
 
 std::optional<std::uint32_t> flock_holder(std::string_view locks, unsigned major, unsigned minor,
@@ -69,25 +69,6 @@ std::optional<std::uint32_t> flock_holder(std::string_view locks, unsigned major
 			return static_cast<std::uint32_t>(*pid);
 	}
 	return std::nullopt;
-}
-
-std::string netlink_port_text(const System &system, std::uint32_t port)
-{
-	// By custom a process's first netlink socket has its pid as port.
-	const auto name = system.read_file("/proc/" + std::to_string(port) + "/comm");
-
-	return name ? std::string(trim(*name)) + " (pid " + std::to_string(port) + ")" :
-		      "netlink port " + std::to_string(port);
-}
-
-std::string module_hint(System &system)
-{
-	const auto found = system.run({"modinfo", "-n", "tcp_swift"});
-
-	if (found && found->status == 0)
-		return "load it with `modprobe tcp_swift`, or `swiftctl enable`";
-	return "it is not installed for this kernel: install the tcp_swift package, or give a "
-	       "built one to `swiftctl enable --module tcp_swift.ko`";
 }
 
 } // namespace swift

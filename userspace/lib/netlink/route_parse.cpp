@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
-#include "link.h"
+// Bytes of route netlink messages to interfaces and addresses. No system call belongs here.
+#include "route.h"
 
+#include <linux/if_addr.h>
 #include <linux/if_link.h>
 #include <linux/rtnetlink.h>
 
@@ -69,13 +71,51 @@ bool parse_link(const nlmsghdr &head, Bytes payload, std::vector<Link> &links)
 	return true;
 }
 
+bool parse_address(Bytes payload, std::vector<LocalAddress> &addresses)
+{
+	const auto body = read_whole<ifaddrmsg>(payload);
+
+	if (!body || body->ifa_index == 0)
+		return false;
+	if (body->ifa_family != family_v4 && body->ifa_family != family_v6)
+		return true;
+
+	LocalAddress a;
+	bool found = false;
+	bool local = false; // on a point-to-point link IFA_ADDRESS is the peer's
+
+	a.ifindex = body->ifa_index;
+	a.address.v6 = body->ifa_family == family_v6;
+	const std::size_t size = a.address.v6 ? 16 : 4;
+	const bool whole =
+		for_attributes(skip(payload, align4(sizeof(ifaddrmsg))), [&](int type, Bytes value) {
+			if ((type != IFA_LOCAL && (type != IFA_ADDRESS || local)) || value.size() != size)
+				return;
+			std::memcpy(a.address.bytes.data(), value.data(), size);
+			found = true;
+			local |= type == IFA_LOCAL;
+		});
+
+	if (!whole || !found)
+		return false;
+	addresses.push_back(a);
+	return true;
+}
+
 } // namespace
 
-NetlinkStatus parse_links(Bytes bytes, std::vector<Link> &links)
+NetlinkStatus parse_links(Bytes bytes, std::vector<Link> &links, std::uint32_t sequence)
 {
-	return for_messages(bytes, 0, [&](const nlmsghdr &head, Bytes payload) {
+	return for_messages(bytes, sequence, [&](const nlmsghdr &head, Bytes payload) {
 		return (head.nlmsg_type != RTM_NEWLINK && head.nlmsg_type != RTM_DELLINK) ||
 		       parse_link(head, payload, links);
+	});
+}
+
+NetlinkStatus parse_addresses(Bytes bytes, std::vector<LocalAddress> &addresses, std::uint32_t sequence)
+{
+	return for_messages(bytes, sequence, [&](const nlmsghdr &head, Bytes payload) {
+		return head.nlmsg_type != RTM_NEWADDR || parse_address(payload, addresses);
 	});
 }
 

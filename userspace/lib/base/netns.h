@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: MIT
+// The network namespace that the thread is in.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "result.h"
+
+namespace swift {
+
+// Enters the one that `ip netns` calls @name; for the whole thread.
+Result<void> enter_netns(const std::string &name);
+// Unlike the number of its inode, no other namespace has it until the next boot.
+Result<std::uint64_t> netns_cookie();
+// The cookie as a text, for files' names; "0": not known.
+[[nodiscard]] std::string this_netns();
+// Its inode number, as the telemetry has it; 0: not known.
+[[nodiscard]] std::uint32_t this_netns_inode();
+
+} // namespace swift

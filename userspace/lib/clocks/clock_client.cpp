@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT
+// What is asked of the module. What its answers mean is clock_client_parse.cpp's.
+#include "clock_client.h"
+
+#include <cerrno>
+
+#include "text.h"
+#include "uapi/tcp_swift.h"
+
+namespace swift {
+
+static_assert(error_no_module == ENOENT);
+
+Result<ClockClient> ClockClient::open()
+{
+	auto genl = GenlClient::open(TCP_SWIFT_GENL_NAME, TCP_SWIFT_GENL_VERSION);
+
+	if (!genl)
+		return genl.error();
+	return ClockClient(std::move(*genl));
+}
+
+Result<void> ClockClient::request(std::uint8_t command, std::uint16_t flags, const GenlClient::Put &put,
+				  std::vector<NicClock> &clocks)
+{
+	const auto status = genl_.ask(command, flags, put, [&] { clocks.clear(); },
+				      [&](Bytes b, std::uint16_t family, std::uint32_t sequence) {
+					      return parse_nic_clocks(b, family, clocks, sequence);
+				      });
+
+	if (!status && status.error().code == ENOENT)
+		return Error{"the module tcp_swift is not loaded", {}, {}, error_no_module};
+	if (!status)
+		return status.error();
+	// The kernel's word for a family whose module is on its way out.
+	if (status->error == EPROTONOSUPPORT)
+		return Error{"the module tcp_swift is being unloaded", {}, {}, error_no_module};
+	if (status->error)
+		return netlink_refusal("the module refused", *status);
+	if (status->malformed)
+		return Error{"the module's answer makes no sense: it and swiftctl are of different versions"};
+	return {};
+}
+
+Result<void> ClockClient::set(std::uint32_t ifindex, const ClockLine &line, std::uint32_t valid_ms)
+{
+	std::vector<NicClock> none;
+
+	return request(TCP_SWIFT_CMD_CLOCK_SET, NLM_F_ACK,
+		       [&](NetlinkRequest &r) {
+			       r.put(TCP_SWIFT_A_IFINDEX, ifindex);
+			       r.put(TCP_SWIFT_A_NIC_NS, line.nic_ns);
+			       r.put(TCP_SWIFT_A_HOST_NS, line.host_ns);
+			       r.put(TCP_SWIFT_A_RATIO_Q32, line.ratio_q32);
+			       r.put(TCP_SWIFT_A_ERROR_NS, line.error_ns);
+			       r.put(TCP_SWIFT_A_VALID_MS, valid_ms);
+		       },
+		       none);
+}
+
+Result<void> ClockClient::remove(std::uint32_t ifindex)
+{
+	std::vector<NicClock> none;
+	auto done = request(TCP_SWIFT_CMD_CLOCK_DEL, NLM_F_ACK,
+			    [&](NetlinkRequest &r) { r.put(TCP_SWIFT_A_IFINDEX, ifindex); }, none);
+
+	// No line, or no module any more: there is nothing left to remove.
+	return done || done.error().code == ENOENT ? Result<void>() : done;
+}
+
+Result<std::vector<NicClock>> ClockClient::all()
+{
+	std::vector<NicClock> clocks;
+
+	if (auto done = request(TCP_SWIFT_CMD_CLOCK_GET, NLM_F_DUMP, [](NetlinkRequest &) {}, clocks); !done)
+		return done.error();
+	return clocks;
+}
+
+std::string netlink_port_text(const Files &files, std::uint32_t port)
+{
+	// By custom a process's first netlink socket has its pid as port.
+	const auto name = files.read_file("/proc/" + std::to_string(port) + "/comm");
+
+	return name ? std::string(trim(*name)) + " (pid " + std::to_string(port) + ")" :
+		      "netlink port " + std::to_string(port);
+}
+
+} // namespace swift

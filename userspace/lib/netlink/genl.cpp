@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT
+#include "genl.h"
+
+#include <linux/genetlink.h>
+
+#include <cerrno>
+
+namespace swift {
+
+namespace {
+
+constexpr std::uint8_t controller_version = 2;
+
+} // namespace
+
+NetlinkStatus parse_family(Bytes bytes, std::optional<std::uint16_t> &family, std::uint32_t sequence)
+{
+	return for_messages(bytes, sequence, [&](const nlmsghdr &head, Bytes payload) {
+		bool good = true;
+
+		if (head.nlmsg_type != GENL_ID_CTRL)
+			return true;
+		const bool whole =
+			for_attributes(skip(payload, GENL_HDRLEN), [&](int type, Bytes value) {
+				std::uint16_t id = 0;
+
+				if (type != CTRL_ATTR_FAMILY_ID)
+					return;
+				take_whole(value, id, good);
+				if (id >= NLMSG_MIN_TYPE)
+					family = id;
+			});
+
+		return whole && good;
+	});
+}
+
+Result<GenlClient> GenlClient::open(std::string family, std::uint8_t version)
+{
+	auto conversation = Conversation::open(NETLINK_GENERIC, "family " + family);
+
+	if (!conversation)
+		return conversation.error();
+	return GenlClient(std::move(*conversation), std::move(family), version);
+}
+
+Result<void> GenlClient::resolve()
+{
+	NetlinkRequest request(GENL_ID_CTRL, NLM_F_ACK);
+
+	request.put_body(genlmsghdr{CTRL_CMD_GETFAMILY, controller_version, 0});
+	request.put_text(CTRL_ATTR_FAMILY_NAME, name_.c_str());
+	auto status = conversation_.ask(request, [&] { family_.reset(); }, [&](Bytes b, std::uint32_t sequence) {
+		return parse_family(b, family_, sequence);
+	});
+
+	if (!status)
+		return status.error();
+	if (status->error)
+		return errno_error("cannot ask for netlink family " + name_, status->error);
+	if (!family_)
+		return Error{"the kernel did not name netlink family " + name_};
+	return {};
+}
+
+Result<NetlinkStatus> GenlClient::ask(std::uint8_t command, std::uint16_t flags, const Put &put,
+				      const Conversation::Begin &begin, const Parse &parse)
+{
+	for (bool fresh = false;;) {
+		if (!family_) {
+			if (auto done = resolve(); !done)
+				return done.error();
+			fresh = true;
+		}
+
+		NetlinkRequest request(*family_, flags);
+
+		request.put_body(genlmsghdr{command, version_, 0});
+		put(request);
+		auto status = conversation_.ask(request, begin, [&](Bytes b, std::uint32_t sequence) {
+			return parse(b, *family_, sequence);
+		});
+
+		// The number may be of a module that is no more; the answer may also be meant so.
+		if (!status || status->error != ENOENT || fresh)
+			return status;
+		family_.reset();
+	}
+}
+
+} // namespace swift

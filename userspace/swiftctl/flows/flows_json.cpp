@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT
+// What `swiftctl flows --json` says.
+#include "flows.h"
+#include "json.h"
+
+namespace swift {
+
+namespace {
+
+Json flow_json(const Flow &f)
+{
+	Json j;
+
+	j["local_addr"] = f.local.address.text();
+	j["local_port"] = f.local.port;
+	j["remote_addr"] = f.remote.address.text();
+	j["remote_port"] = f.remote.port;
+	j["state"] = tcp_state_text(f.state);
+	j["cc"] = f.cc;
+	j["guarded"] = f.is_guarded();
+	j["inode"] = f.inode;
+	j["uid"] = f.uid;
+	if (f.swift) {
+		const SwiftRecord &r = *f.swift;
+
+		j["fcwnd"] = r.fcwnd_pkts();
+		j["ecwnd"] = r.ecwnd_pkts();
+		j["window"] = r.window_pkts();
+		j["limit"] = limit_text(r.limit());
+		j["fabric_ns"] = r.fabric_ns;
+		j["endpoint_ns"] = r.endpoint_ns;
+		j["target_ns"] = r.target_ns;
+		j["local_stamp"] = stamp_text(r.local_stamp);
+		j["echo_stamp"] = stamp_text(r.echo_stamp);
+	}
+	if (f.tcp) {
+		const TcpCounters &c = *f.tcp;
+
+		j["snd_cwnd"] = c.snd_cwnd_pkts;
+		j["snd_mss_bytes"] = c.snd_mss_bytes;
+		j["srtt_us"] = c.srtt_us;
+		j["rttvar_us"] = c.rttvar_us;
+		if (c.has_min_rtt())
+			j["min_rtt_us"] = c.min_rtt_us;
+		j["delivery_rate_bytes_per_s"] = c.delivery_rate_Bps;
+		j["pacing_rate_bytes_per_s"] = c.pacing_rate_Bps;
+		j["bytes_acked"] = c.bytes_acked;
+		j["retrans"] = c.retrans_total;
+	}
+	return j;
+}
+
+} // namespace
+
+std::string flows_json(const FlowSnapshot &s, bool one_line)
+{
+	Json j;
+
+	j["schema"] = 1;
+	j["time_ns"] = s.time_ns;
+	j["module_loaded"] = s.module_loaded;
+	j["swift_flows"] = s.swift_count;
+	j["other_law_flows"] = s.other_count;
+	j["guarded_flows"] = s.guarded_count;
+	j["interrupted"] = s.interrupted;
+	j["bad_records"] = s.bad_records;
+	j["malformed"] = s.malformed;
+	j["flows"] = Json::array();
+	for (const Flow &f : s.flows)
+		j["flows"].push_back(flow_json(f));
+	return json_text(j, one_line);
+}
+
+} // namespace swift

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT
+// The words of `swiftctl flows`: options, actions, help.
+#include <CLI/CLI.hpp>
+
+#include "flows.h"
+
+namespace swift {
+
+namespace {
+
+constexpr const char *flows_footer =
+	"Columns: window = min(fabric window, host window) in packets, limit = which of the two it\n"
+	"is; fabric, host = the two parts of the RTT; target = what fabric is steered to; stamps =\n"
+	"receive stamps here/echoed by the peer (hw, sw, none); cc if there is more than one. Flows of\n"
+	"bpf_timely and bpf_gcn have what TCP has: srtt, rate, cwnd.\n"
+	"\n"
+	"Examples:\n"
+	"  swiftctl flows --sort fabric:desc --top 10\n"
+	"  swiftctl flows --dst 10.1.0.0/16 --dport 443 --limit-by host\n"
+	"  swiftctl flows --watch 0.5 --json | jq .flows[].fabric_ns";
+
+} // namespace
+
+void add_options(CLI::App &verb, FlowsOptions &o)
+{
+	verb.footer(flows_footer);
+	verb.add_option("--src", o.src, "Local address or prefix; repeated: any of them")
+		->type_name("PREFIX")
+		->allow_extra_args(false);
+	verb.add_option("--dst", o.dst, "Remote address or prefix")
+		->type_name("PREFIX")
+		->allow_extra_args(false);
+	verb.add_option("--sport", o.sport, "Local port")->type_name("PORT")->allow_extra_args(false);
+	verb.add_option("--dport", o.dport, "Remote port")->type_name("PORT")->allow_extra_args(false);
+	verb.add_option("--min-fabric-us", o.min_fabric_us, "At least this fabric delay")
+		->type_name("N");
+	verb.add_option("--limit-by", o.limit_by, "Limited by: fabric, host")->type_name("WINDOW");
+	verb.add_option("--sort", o.sort, "By a column; with :desc, downwards")
+		->type_name("COLUMN[:desc]");
+	verb.add_option("--top", o.top, "The first N only")->type_name("N");
+	add_watch(verb, o.watch);
+	add_netns(verb, o.netns);
+	verb.add_flag("--all", o.all, "Guarded flows too (too long an RTT: they run Reno)");
+	add_wide(verb, o.wide);
+	add_json(verb, o.json, json_lines_help);
+	add_root(verb, o.root);
+	verb.add_option("--dump", o.dump)->group("");
+}
+
+const Verb flows_verb = {"flows", "Flows that run swift, and their delays", add_verb<FlowsOptions, run_flows>};
+
+} // namespace swift
