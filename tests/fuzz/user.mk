@@ -17,7 +17,7 @@ needs_result := $(needs_base) $(addprefix swiftctl/ab/,ab_samples iperf_run) \
 	$(addprefix swiftctl/report/,ab_json report_read statistics)
 needs_probe := $(needs_base) lib/flows/flow $(addprefix swiftctl/probe/,probe_packet probe_exchange probe_responder)
 needs_swiftd := $(addprefix swiftd/,api config metrics options store) \
-	$(needs_base) $(addprefix lib/base/,files log_histogram process real_system) \
+	$(needs_base) $(addprefix lib/base/,files log_histogram printable process real_system) \
 	$(needs_netlink) $(addprefix lib/netlink/,route route_parse) \
 	$(addprefix lib/flows/,diag_client diag_parse flow flow_table iface_map summary verdict) \
 	$(addprefix lib/,clocks/clock_fit tune/tuner)

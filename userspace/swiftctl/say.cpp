@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <string>
 
+#include "printable.h"
+
 namespace swift {
 
 namespace {
@@ -21,7 +23,7 @@ void complain(const std::string &line)
 	std::string one = line;
 
 	std::replace(one.begin(), one.end(), '\n', ' ');
-	std::fprintf(stderr, "%s\n", one.c_str());
+	std::fprintf(stderr, "%s\n", printable(one).c_str());
 }
 
 } // namespace

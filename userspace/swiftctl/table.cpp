@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "printable.h"
+
 namespace swift {
 
 namespace {
@@ -20,12 +22,16 @@ std::size_t width_of(const std::vector<std::size_t> &shown, const std::vector<st
 
 } // namespace
 
-RenderedTable render(const Table &table, const Terminal &terminal)
+RenderedTable render(const Table &given, const Terminal &terminal)
 {
+	Table table = given;
 	std::vector<std::size_t> widths;
 	std::vector<std::size_t> shown;
 	RenderedTable out;
 
+	for (auto &row : table.rows)
+		for (Cell &cell : row)
+			cell.text = printable(cell.text);
 	for (std::size_t i = 0; i < table.columns.size(); i++) {
 		std::size_t width = table.columns[i].title.size();
 

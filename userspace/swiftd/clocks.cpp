@@ -8,6 +8,7 @@
 #include <cerrno>
 
 #include "bpf_clocks.h"
+#include "printable.h"
 #include "system.h"
 
 namespace swift {
@@ -16,7 +17,7 @@ ClockRow clock_row(const FeedStatus &status, std::int64_t now_ns)
 {
 	ClockRow row;
 
-	row.dev = status.iface;
+	row.dev = printable(status.iface);
 	row.state = feed_state_text(status.state);
 	if (!status.line)
 		return row;

@@ -15,6 +15,7 @@
 #include "bpf_host.h"
 #include "clock_ns.h"
 #include "netns.h"
+#include "printable.h"
 #include "telemetry_source.h"
 #include "text.h"
 
@@ -34,7 +35,7 @@ std::string dev_name(std::uint32_t ifindex)
 {
 	std::array<char, IF_NAMESIZE> name{};
 
-	return if_indextoname(ifindex, name.data()) ? name.data() : std::to_string(ifindex);
+	return if_indextoname(ifindex, name.data()) ? printable(name.data()) : std::to_string(ifindex);
 }
 
 } // namespace

@@ -9,6 +9,7 @@
 
 #include "bpf_variant.h"
 #include "clock_ns.h"
+#include "printable.h"
 #include "telemetry_maps.h"
 
 namespace swift {
@@ -57,7 +58,7 @@ std::optional<Prefix> prefix_of(const telemetry_prefix_key &key)
 
 std::string cc_of(const telemetry_prefix_key &key)
 {
-	return {key.cc, strnlen(key.cc, sizeof(key.cc))};
+	return printable({key.cc, strnlen(key.cc, sizeof(key.cc))});
 }
 
 // Of one CPU, or of a flow.

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "printable.h"
+
 namespace swift {
 
 IfaceMap::IfaceMap(const std::vector<Link> &links, const std::vector<LocalAddress> &addresses)
@@ -19,7 +21,7 @@ void IfaceMap::replace(const std::vector<Link> &links, const std::vector<LocalAd
 	for (const LocalAddress &a : addresses)
 		for (const Link &l : links)
 			if (l.ifindex == a.ifindex && !l.gone)
-				names.emplace(a.address, l.name);
+				names.emplace(a.address, printable(l.name));
 	if (names == names_)
 		return;
 	names_ = std::move(names);
