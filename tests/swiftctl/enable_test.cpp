@@ -35,6 +35,7 @@ bool any_note(const Outcome &o, const std::string &part)
 	});
 }
 
+constexpr const char *boot_id_file = "/proc/sys/kernel/random/boot_id";
 constexpr const char *cc_path = "/proc/sys/net/ipv4/tcp_congestion_control";
 
 } // namespace
@@ -59,7 +60,6 @@ TEST(enable, changes_what_it_says)
 			  .find("net.ipv4.tcp_congestion_control = swift"),
 		  std::string::npos);
 	EXPECT_TRUE(s.exists(StateFile::path));
-	EXPECT_TRUE(s.exists(StateFile::lasting_path));
 }
 
 // Each change is in the state file before it happens.
@@ -73,7 +73,7 @@ TEST(enable, remembers_before_it_changes)
 	for (const std::string &line : s.log) {
 		if (line == std::string("replace ") + StateFile::path) {
 			saved = true;
-		} else if (line != std::string("replace ") + StateFile::lasting_path) {
+		} else {
 			EXPECT_TRUE(saved) << line;
 			saved = false;
 		}
@@ -222,8 +222,39 @@ TEST(disable, after_a_reboot_undoes_what_persisted)
 	const auto before = s.world();
 
 	ASSERT_FALSE(enable(s, everything()).error);
-	s.files.erase(StateFile::path); // /run is empty after a boot
+	s.files[boot_id_file] = "another\n";
 	ASSERT_FALSE(disable(s, s, {}).error);
+	s.files.erase(boot_id_file);
+	EXPECT_EQ(s.world(), before);
+}
+
+TEST(disable, after_a_reboot_there_is_nothing_to_undo_of_what_did_not_persist)
+{
+	FakeSystem s;
+
+	ASSERT_FALSE(enable(s, {}).error);
+	s.files[boot_id_file] = "another\n";
+	s.files[cc_path] = "bbr\n";
+	ASSERT_FALSE(disable(s, s, {}).error);
+	EXPECT_EQ(value(s, cc_path), "bbr");
+}
+
+// Neither undoes what was done in the other.
+TEST(disable, keeps_network_namespaces_apart)
+{
+	FakeSystem s;
+
+	ASSERT_FALSE(enable(s, everything()).error);
+	const auto at = s.files[StateFile::path].find("\"netns\": \"");
+
+	ASSERT_NE(at, std::string::npos);
+	s.files[StateFile::path].insert(at + 10, "9");
+	const auto before = s.world();
+	const Outcome o = disable(s, s, {});
+
+	ASSERT_TRUE(o.error);
+	EXPECT_NE(o.error->text().find("another network namespace"), std::string::npos);
+	EXPECT_TRUE(enable(s, everything()).error);
 	EXPECT_EQ(s.world(), before);
 }
 
@@ -403,7 +434,7 @@ TEST(enable, refusals_name_the_reason)
 		{[](auto &s, auto &) { s.installed = false; }, false, "the module tcp_swift is not loaded"},
 		{[](auto &s, auto &) { s.has_fq = false; }, false, "this kernel has no fq"},
 		{[](auto &s, auto &) { s.files[StateFile::path] = "{broken"; }, false,
-		 "cannot make sense of /run/tcp_swift/enable.json"},
+		 "cannot make sense of /var/lib/tcp_swift/enable.json"},
 	};
 
 	for (const auto &r : rows) {
@@ -418,6 +449,26 @@ TEST(enable, refusals_name_the_reason)
 		EXPECT_EQ(out.error->text().find(r.text), 0U) << out.error->text();
 		EXPECT_EQ(out.usage, r.usage) << r.text;
 		EXPECT_EQ(s.world(), before) << r.text;
+	}
+}
+
+// Root obeys what it says: nothing but what enable itself can have changed.
+TEST(state_file, of_other_things_than_ours_is_refused)
+{
+	for (const auto &[kind, key] : {std::pair("sysctl", "kernel.core_pattern"),
+					{"sysctl", "net.ipv4.tcp_swift.nope"},
+					{"sysctl", "net.ipv4.tcp_swift.ai_milli/../../../kernel/core_pattern"},
+					{"file", "/etc/passwd"},
+					{"file", "/etc/sysctl.d/90-tcp_swift.conf/../passwd"},
+					{"module", "evil"},
+					{"qdisc", "../x"},
+					{"qdisc", "-batch"}}) {
+		FakeSystem s;
+
+		s.files[StateFile::path] = std::string(R"({"schema":1,"changes":[{"kind":")") + kind + R"(","key":")" +
+					   key + R"(","before":"|/tmp/x","written":["core"]}]})";
+		EXPECT_FALSE(StateFile(s).load()) << key;
+		EXPECT_TRUE(disable(s, s, {}).error) << key;
 	}
 }
 

@@ -31,7 +31,7 @@ snapshot() {
 	sysctl net.ipv4.tcp_congestion_control net.ipv4.tcp_allowed_congestion_control net.core.default_qdisc
 	tc qdisc show
 	ip netns list
-	ls -d /sys/module/tcp_swift /run/tcp_swift/enable.json 2>/dev/null
+	ls -d /sys/module/tcp_swift /var/lib/tcp_swift/enable.json 2>/dev/null
 }
 
 # --- quick-start.md --------------------------------------------------------------------------

@@ -14,6 +14,9 @@ namespace swift {
 inline constexpr const char *allowed_cc_sysctl = "net.ipv4.tcp_allowed_congestion_control";
 inline constexpr const char *default_cc_sysctl = "net.ipv4.tcp_congestion_control";
 inline constexpr const char *default_qdisc_sysctl = "net.core.default_qdisc";
+// Of --persist.
+inline constexpr const char *modules_file = "/etc/modules-load.d/tcp_swift.conf";
+inline constexpr const char *sysctl_file = "/etc/sysctl.d/90-tcp_swift.conf";
 
 enum class Kind { module, sysctl, qdisc, file };
 
@@ -66,8 +69,11 @@ Result<RootQdisc> root_qdisc(System &system, const std::string &dev);
 // The largest burst that the stack hands to @dev, in bytes.
 Result<std::uint64_t> gso_max_size(System &system, const std::string &dev);
 
-// The memory of all this: a file in /run, and a copy that outlives a reboot as soon as one
-// of the changes does.
+// Whether `enable` can have changed such a thing. What is remembered is obeyed by root.
+[[nodiscard]] bool is_ours(const Item &item);
+
+// The memory of all this: a file where only root writes. It is of one network namespace and of
+// one boot, after which only changes with --persist are left to undo.
 class StateFile {
 public:
 	explicit StateFile(System &system) : system_(system) {}
@@ -76,10 +82,11 @@ public:
 	Result<void> save(const std::vector<Change> &changes);
 	Result<void> remove();
 
-	static constexpr const char *path = "/run/tcp_swift/enable.json";
-	static constexpr const char *lasting_path = "/var/lib/tcp_swift/enable.json";
+	static constexpr const char *path = "/var/lib/tcp_swift/enable.json";
 
 private:
+	[[nodiscard]] std::string boot_id() const;
+
 	System &system_;
 };
 

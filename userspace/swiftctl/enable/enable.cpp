@@ -20,8 +20,6 @@ namespace swift {
 
 namespace {
 
-constexpr const char *modules_file = "/etc/modules-load.d/tcp_swift.conf";
-constexpr const char *sysctl_file = "/etc/sysctl.d/90-tcp_swift.conf";
 
 struct Setting {
 	std::string name; // of the tunable

@@ -9,8 +9,8 @@ namespace swift {
 namespace {
 
 constexpr const char *enable_footer =
-	"Every value is remembered before it is changed (/run/tcp_swift/enable.json), and a failure\n"
-	"half-way puts everything back.\n"
+	"Every value is remembered before it is changed (/var/lib/tcp_swift/enable.json), and a\n"
+	"failure half-way puts everything back.\n"
 	"\n"
 	"Examples:\n"
 	"  swiftctl enable --dry-run --iface eth0\n"

@@ -6,6 +6,9 @@
 
 #include "changes.h"
 #include "json.h"
+#include "netns.h"
+#include "text.h"
+#include "tunables.h"
 
 namespace swift {
 
@@ -41,6 +44,8 @@ std::optional<Change> change_of(const Json &j)
 
 	Change c{{*kind, j["key"].get<std::string>()}, {}, {}};
 
+	if (!is_ours(c.item))
+		return std::nullopt;
 	if (before.is_string())
 		c.before = before.get<std::string>();
 	for (const Json &w : j["written"]) {
@@ -51,9 +56,8 @@ std::optional<Change> change_of(const Json &j)
 	return c;
 }
 
-std::optional<std::vector<Change>> changes_of(const std::string &text)
+std::optional<std::vector<Change>> changes_of(const Json &j)
 {
-	const Json j = Json::parse(text, nullptr, false);
 	std::vector<Change> changes;
 
 	if (!j.is_object() || j.value("schema", 0) != schema || !j.contains("changes") ||
@@ -67,6 +71,12 @@ std::optional<std::vector<Change>> changes_of(const std::string &text)
 		changes.push_back(std::move(*change));
 	}
 	return changes;
+}
+
+bool lasts(const std::vector<Change> &changes)
+{
+	return std::any_of(changes.begin(), changes.end(),
+			   [](const Change &c) { return c.item.kind == Kind::file; });
 }
 
 std::string text_of(const Json &j, const char *key)
@@ -138,57 +148,77 @@ Result<std::uint64_t> gso_max_size(System &system, const std::string &dev)
 	return Error{"cannot read gso_max_size of " + dev};
 }
 
+bool is_ours(const Item &item)
+{
+	const std::string &key = item.key;
+
+	switch (item.kind) {
+	case Kind::module:
+		return key == "tcp_swift";
+	case Kind::sysctl:
+		return key == allowed_cc_sysctl || key == default_cc_sysctl || key == default_qdisc_sysctl ||
+		       (key.starts_with(sysctl_prefix) && find_tunable(key.substr(sysctl_prefix.size())));
+	case Kind::qdisc:
+		return !key.empty() && key.size() < 16 && key[0] != '-' && key.find('/') == std::string::npos &&
+		       words(key).size() == 1;
+	case Kind::file:
+		break;
+	}
+	return key == modules_file || key == sysctl_file;
+}
+
 Result<std::vector<Change>> StateFile::load() const
 {
-	for (const char *file : {path, lasting_path}) {
-		if (!system_.exists(file))
-			continue;
-		auto text = system_.read_file(file);
+	if (!system_.exists(path))
+		return std::vector<Change>{};
+	auto text = system_.read_file(path);
 
-		if (!text)
-			return text.error();
-		auto changes = changes_of(*text);
+	if (!text)
+		return text.error();
+	const Json j = Json::parse(*text, nullptr, false);
+	auto changes = changes_of(j);
 
-		if (!changes)
-			return Error{std::string("cannot make sense of ") + file +
-				     ", which remembers what was changed; move it away to start anew"};
-		return std::move(*changes);
-	}
-	return std::vector<Change>{};
+	if (!changes)
+		return Error{std::string("cannot make sense of ") + path +
+			     ", which remembers what was changed; move it away to start anew"};
+	if (text_of(j, "boot_id") != boot_id()) // all but files went with the boot
+		return lasts(*changes) ? std::move(*changes) : std::vector<Change>{};
+	if (text_of(j, "netns") != this_netns())
+		return Error{std::string("what ") + path +
+			     " remembers was changed in another network namespace: swiftctl disable in that one "
+			     "puts it back"};
+	return std::move(*changes);
 }
 
 Result<void> StateFile::save(const std::vector<Change> &changes)
 {
 	Json j;
-	bool lasting = false;
 
 	if (changes.empty())
 		return remove();
 	j["schema"] = schema;
 	j["what"] = "what swiftctl enable changed; swiftctl disable reads it";
+	j["boot_id"] = boot_id();
+	j["netns"] = this_netns();
 	j["changes"] = Json::array();
-	for (const Change &c : changes) {
+	for (const Change &c : changes)
 		j["changes"].push_back({{"kind", kind_name(c.item.kind)},
 					{"key", c.item.key},
 					{"before", json_of(c.before)},
 					{"written", c.written}});
-		lasting |= c.item.kind == Kind::file;
-	}
-
-	const std::string text = json_text(j);
-
-	if (auto done = system_.replace_file(path, text, 0600); !done)
-		return done;
-	return lasting ? system_.replace_file(lasting_path, text, 0600) :
-			 system_.remove_file(lasting_path);
+	return system_.replace_file(path, json_text(j), 0600);
 }
 
 Result<void> StateFile::remove()
 {
-	auto first = system_.remove_file(path);
-	auto second = system_.remove_file(lasting_path);
+	return system_.remove_file(path);
+}
 
-	return first ? second : first;
+std::string StateFile::boot_id() const
+{
+	const auto text = system_.read_file("/proc/sys/kernel/random/boot_id");
+
+	return text ? std::string(trim(*text)) : std::string();
 }
 
 } // namespace swift
