@@ -131,22 +131,23 @@ static u8 swift_rx_hops(const struct sk_buff *skb)
 				   ipv6_hdr(skb)->hop_limit : ip_hdr(skb)->ttl);
 }
 
-/*
- * TCP has not looked yet, and what is not of this connection's window is no news of its path.
- * By sequence numbers, as TCP will; who guesses those may do worse.
- */
-static bool swift_rx_in_window(const struct tcp_sock *tp, const struct sk_buff *skb)
+static void swift_rx_data(struct sock *sk, struct swift_sock *ss, const struct sk_buff *skb,
+			  u64 t2_ns, u8 source)
 {
-	return !before(TCP_SKB_CB(skb)->end_seq, tp->rcv_wup) &&
-	       !after(TCP_SKB_CB(skb)->seq, tp->rcv_nxt + tcp_receive_window(tp));
-}
+	ss->t2_ns = t2_ns;
+	ss->t2_source = source;
+	ss->has_t2 = source != TCP_SWIFT_SOURCE_NONE;
 
-/*
- * The same data again and again, timeouts apart, means that our ACKs do not arrive. If it is
- * the option that somebody on the path drops, go without.
- */
-static void swift_rx_repeats(struct sock *sk, struct swift_sock *ss, const struct sk_buff *skb)
-{
+	/*
+	 * 3.6: ACKs are not delayed. Besides, a lone segment of a window of one
+	 * would wait for the delayed ACK timer, and only a pure ACK has the echo.
+	 */
+	inet_csk(sk)->icsk_ack.pending |= ICSK_ACK_NOW;
+
+	/*
+	 * The same data again and again, timeouts apart, means that our ACKs do not
+	 * arrive. If it is the option that somebody on the path drops, go without.
+	 */
 	if (after(TCP_SKB_CB(skb)->end_seq, tcp_sk(sk)->rcv_nxt)) {
 		ss->rx_repeats = 0;
 	} else if (ss->echo_on && !ss->echo_stopped &&
@@ -199,11 +200,6 @@ static void swift_rx(struct sock *sk, const struct sk_buff *skb)
 	if (!ss->live)
 		return;
 
-	if (skb->len > header)
-		swift_rx_repeats(sk, ss, skb);
-	if (!swift_rx_in_window(tcp_sk(sk), skb))
-		return;
-
 	now_ns = ktime_get_ns();
 	source = swift_rx_age(sk, skb, now_ns, &age_ns);
 
@@ -215,18 +211,10 @@ static void swift_rx(struct sock *sk, const struct sk_buff *skb)
 	ss->full_sized = full_sized;
 	WRITE_ONCE(ss->local_source, source);
 
-	if (skb->len > header) {
-		ss->t2_ns = now_ns - age_ns;
-		ss->t2_source = source;
-		ss->has_t2 = source != TCP_SWIFT_SOURCE_NONE;
-		/*
-		 * 3.6: ACKs are not delayed. Besides, a lone segment of a window of one would
-		 * wait for the delayed ACK timer, and only a pure ACK has the echo.
-		 */
-		inet_csk(sk)->icsk_ack.pending |= ICSK_ACK_NOW;
-	} else if (header > sizeof(*th)) {
+	if (skb->len > header)
+		swift_rx_data(sk, ss, skb, now_ns - age_ns, source);
+	else if (header > sizeof(*th))
 		swift_rx_echo(sk, ss, th);
-	}
 }
 
 static void swift_probe(void *data, struct sock *sk, const struct sk_buff *skb)

@@ -611,34 +611,6 @@ def stamping_lasts():
     expect(not hits, f"the kernel's code was changed {hits} times")
 
 
-def tcp_segment(source, to, seq, ack, flags, options=b"", data=b""):
-    """From 10.0.0.1 to 10.0.1.2, with its checksum."""
-    header = struct.pack("!HHIIBBHHH", source, to, seq, ack, (20 + len(options)) << 2, flags, 1000, 0, 0) + options
-    header += data
-    pseudo = socket.inet_aton("10.0.0.1") + socket.inet_aton("10.0.1.2") + struct.pack("!HH", 6, len(header))
-    total = sum(struct.unpack(f"!{len(pseudo + header) // 2}H", pseudo + header))
-    total = (total & 0xffff) + (total >> 16)
-    total = (total & 0xffff) + (total >> 16)
-    return header[:16] + struct.pack("!H", ~total & 0xffff) + header[18:]
-
-
-def out_of_window():
-    """Of data that TCP does not take nothing is echoed."""
-    client, server = connect()
-    acked_ms(client)
-    wire = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_TCP)
-    wire.settimeout(20)
-    before = counter("h2", "echoes_sent")
-    port, ack = client.getsockname()[1], 16
-    acked_ms(client)
-    seq = struct.unpack_from("!I", wire.recv(1000), 28)[0]  # the ACK says where the window is
-    wire.sendto(tcp_segment(port, PORT, (seq + (1 << 30)) & 0xffffffff, 0, ack, data=bytes(100)), ("10.0.1.2", 0))
-    wire.recv(1000)  # the refusal
-    acked_ms(client)
-    sent = counter("h2", "echoes_sent") - before
-    expect(sent == 2, f"{sent} echoes of 2 segments")
-
-
 def unpaced_after_bbr():
     """BBR has TCP pace, and leaves it so."""
     client, server = connect()

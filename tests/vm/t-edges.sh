@@ -27,7 +27,6 @@ ok "edges: a flow that leaves Swift leaves Swift's QoS class" edge leave_class
 ok "edges: MPTCP's scheduler can compute with the rate" edge rate_is_a_number
 ok 'edges: no pacing is left of another congestion control' edge unpaced_after_bbr
 ok 'edges: flows that come and go do not switch stamping' edge stamping_lasts
-ok 'edges: of a segment out of the window nothing is echoed' edge out_of_window
 
 # Through a virtual routing device, and with checksums that the receiver has to believe.
 vrf() { # NS DEV ROUTE...
