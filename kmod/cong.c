@@ -409,6 +409,7 @@ static void swift_set_state(struct sock *sk, u8 new_state)
 	p = rcu_dereference(sn->params);
 	if (new_state == TCP_CA_Loss) {
 		ss->timed_out = 1;
+		ss->drained = 0; /* the window is TCP's until the next ACK */
 		swift_count(sn, decreases_timeout);
 		if (swift_on_timeout(&ss->law, p, now_ns, rtt_ns))
 			swift_count(sn, window_resets);
