@@ -86,7 +86,7 @@ u64 timely(struct timely_state *s, struct timely_params *p, struct timely_tunabl
 	timely_init(s, p);
 	timely_on_ack(s, p, in);
 	timely_on_loss(s, p);
-	return s->rate_Bps + timely_cwnd_pkts(s, p, in->rtt_ns, 1448, 100000);
+	return s->rate_Bps + timely_cwnd_pkts(s, p, in->rtt_ns, 1448);
 }
 
 u64 fast(struct fast_state *s, struct fast_params *p, struct fast_tunables *t,
@@ -98,7 +98,7 @@ u64 fast(struct fast_state *s, struct fast_params *p, struct fast_tunables *t,
 	fast_init(s, p);
 	fast_on_ack(s, p, in);
 	fast_on_loss(s, p);
-	return s->rate_Bps + fast_cwnd_pkts(s, p, in->rtt_ns, 1448, 100000);
+	return s->rate_Bps + fast_cwnd_pkts(s, p, in->rtt_ns, 1448);
 }
 
 u32 gcn(struct gcn_state *s, struct gcn_params *p, struct gcn_tunables *t,
