@@ -83,7 +83,7 @@ Result<DiagStatus> DiagClient::dump_family(std::uint8_t family, std::uint32_t st
 			begin();
 		},
 		[&](Bytes b, std::uint32_t sequence) {
-			const DiagStatus part = visit_diag(b, visit, sequence);
+			DiagStatus part = visit_diag(b, visit, sequence);
 
 			sum.bad_records += part.bad_records;
 			return part;

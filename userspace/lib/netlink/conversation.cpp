@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "conversation.h"
 
+#include <linux/netlink.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 
@@ -12,6 +13,11 @@ namespace {
 
 constexpr int dump_attempts = 5; // of a dump that the kernel says was interrupted
 
+std::string socket_name(int protocol)
+{
+	return protocol == NETLINK_SOCK_DIAG ? "a sock_diag socket" : "a netlink socket";
+}
+
 } // namespace
 
 Result<Fd> netlink_socket(int protocol, unsigned groups, int flags)
@@ -22,9 +28,9 @@ Result<Fd> netlink_socket(int protocol, unsigned groups, int flags)
 	self.nl_family = AF_NETLINK;
 	self.nl_groups = groups;
 	if (!fd)
-		return errno_error("cannot open a netlink socket", errno);
+		return errno_error("cannot open " + socket_name(protocol), errno);
 	if (bind(fd.get(), reinterpret_cast<const sockaddr *>(&self), sizeof(self)) < 0)
-		return errno_error("cannot bind a netlink socket", errno);
+		return errno_error("cannot bind " + socket_name(protocol), errno);
 	return fd;
 }
 
