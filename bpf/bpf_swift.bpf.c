@@ -203,7 +203,7 @@ static __always_inline void swift_tell(struct bpf_swift_flow *f, const struct sw
 		f->echo_misses++;
 	remote = f->echo_on && f->echo_misses < SWIFT_ECHO_MISSES_MAX ? f->remote_source :
 									TCP_SWIFT_SOURCE_NONE;
-	f->info.fabric_ns = (out->fabric_ns & ~TCP_SWIFT_SOURCE_MASK) | local;
+	f->info.fabric_ns = (law->fabric_ns & ~TCP_SWIFT_SOURCE_MASK) | local;
 	f->info.endpoint_ns = (law->endpoint_ns & ~TCP_SWIFT_SOURCE_MASK) | remote;
 	f->info.target_ns = out->fabric_target_ns;
 	f->samples++;

@@ -188,6 +188,15 @@ static u32 swift_rtt_ns(const struct tcp_sock *tp, struct swift_sock *ss,
 	return rtt_ns;
 }
 
+/*
+ * 3.5 wants the forward path's hops, which the peer echoes. Without an echo take the
+ * reverse path's: in a fabric both have the same length.
+ */
+static u8 swift_hops(const struct swift_sock *ss)
+{
+	return ss->knows_hops ? ss->echo_hops : ss->rx_hops;
+}
+
 static void swift_fill_sample(const struct sock *sk, struct swift_sock *ss,
 			      const struct swift_net *sn, const struct rate_sample *rs,
 			      struct swift_sample *in)
@@ -204,11 +213,7 @@ static void swift_fill_sample(const struct sock *sk, struct swift_sock *ss,
 	in->echo_expected = ss->echo_on && ss->echo_misses < SWIFT_ECHO_MISSES_MAX;
 	/* A quarter that holds a flow says nothing about its whole window. */
 	in->cwnd_limited = tp->is_cwnd_limited && !ss->drained;
-	/*
-	 * 3.5 wants the forward path's hops, which the peer echoes. Without an echo
-	 * take the reverse path's: in a fabric both have the same length.
-	 */
-	in->hops = ss->knows_hops ? ss->echo_hops : ss->rx_hops;
+	in->hops = swift_hops(ss);
 	/*
 	 * A lone packet, no echo, and longer than any path here: a peer without Swift
 	 * delayed its ACK (by 40 ms), which says nothing about the path.
@@ -296,8 +301,6 @@ static void swift_decide(struct sock *sk, struct swift_sock *ss, const struct sw
 
 	if (out.base_sample_ns && ss->full_sized)
 		swift_path_learn(ss->path_key, p, in->now_ns, out.base_sample_ns);
-	WRITE_ONCE(ss->fabric_ns, out.fabric_ns);
-	WRITE_ONCE(ss->target_ns, out.fabric_target_ns);
 	if (in->has_echo)
 		WRITE_ONCE(ss->echo_misses, 0);
 	else if (ss->echo_misses < SWIFT_ECHO_MISSES_MAX)
@@ -643,11 +646,12 @@ static void swift_guarded_release(struct sock *sk)
 /*
  * Without the socket's lock. The law is plain C and knows no WRITE_ONCE(): of its words,
  * aligned and each read once, a reader may see what stood between two steps of a
- * decision, but nothing torn.
+ * decision, but nothing torn. The target is made of several.
  */
 static size_t swift_get_info(struct sock *sk, u32 ext, int *attr, union tcp_cc_info *info)
 {
 	const struct swift_sock *ss = swift_sk(sk);
+	const struct swift_params *p;
 	struct tcp_swift_info rec;
 
 	BUILD_BUG_ON(sizeof(rec) > sizeof(*info));
@@ -655,12 +659,19 @@ static size_t swift_get_info(struct sock *sk, u32 ext, int *attr, union tcp_cc_i
 	if (!(ext & (1 << (INET_DIAG_VEGASINFO - 1))) || !rec.fcwnd_q16)
 		return 0;
 
-	rec.fabric_ns = (READ_ONCE(ss->fabric_ns) & ~TCP_SWIFT_SOURCE_MASK) |
+	rec.fabric_ns = (READ_ONCE(ss->law.fabric_ns) & ~TCP_SWIFT_SOURCE_MASK) |
 			READ_ONCE(ss->local_source);
 	rec.endpoint_ns = (READ_ONCE(ss->law.endpoint_ns) & ~TCP_SWIFT_SOURCE_MASK) |
 			  (READ_ONCE(ss->echo_misses) < SWIFT_ECHO_MISSES_MAX ?
 				   READ_ONCE(ss->remote_source) : TCP_SWIFT_SOURCE_NONE);
-	rec.target_ns = READ_ONCE(ss->target_ns);
+	rcu_read_lock();
+	p = rcu_dereference(swift_net_of(sk)->params);
+	/* Of several words, and of this moment at most. */
+	rec.target_ns = data_race(swift_target_ns(&ss->law, p, swift_hops(ss),
+						  swift_path_base_of(ss->path_key)));
+	rcu_read_unlock();
+	if (rec.target_ns == SWIFT_U32_MAX)
+		rec.target_ns = 0; /* nothing learnt yet */
 	rec.ecwnd_q16 = READ_ONCE(ss->law.endpoint.cwnd_q16);
 	memcpy(info, &rec, sizeof(rec));
 	*attr = TCP_SWIFT_DIAG_ATTR;

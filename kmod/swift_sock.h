@@ -117,10 +117,6 @@ struct swift_sock {
 	u32 remote_ns; /* t4 - t2, as echoed */
 	u32 local_ns; /* t6 - t5 */
 
-	/* Of the newest sample, for sock_diag. */
-	u32 fabric_ns;
-	u32 target_ns;
-
 	u32 path_key; /* the destination, in path.c's table */
 	u32 next_round_delivered; /* tp->delivered at which a round trip is over */
 	struct swift_dither dither;

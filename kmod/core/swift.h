@@ -6,7 +6,7 @@
  * clock, no allocation: time is an argument.
  *
  *   on ACK:      endpoint = EWMA(remote + local);  fabric = rtt - (remote + local)
- *                fcwnd <- react(fcwnd, fabric, base + hops * h + scaling(fcwnd))
+ *                fcwnd <- react(fcwnd, fabric, base + hops * h + scaling(fcwnd) + noise)
  *                ecwnd <- react(ecwnd, endpoint, endpoint target)
  *                cwnd = min(fcwnd, ecwnd), each between min_cwnd and max_cwnd
  *   react:       delay < target:  w += ai * acked / w       (w >= 1)
@@ -20,7 +20,7 @@
  * Units: time in ns, windows in packets as q16 (fixed.h), parameters as prepared
  * by swift_params.h.
  *
- * D1 to D13 below are deviations from the letter of the paper: Documentation/paper.md has
+ * D1 to D14 below are deviations from the letter of the paper: Documentation/paper.md has
  * them all, with their reasons.
  */
 #ifndef SWIFT_CORE_SWIFT_H
@@ -55,6 +55,8 @@ struct swift_state {
 	struct swift_window endpoint; /* ecwnd */
 	struct swift_base base; /* of the fabric delay */
 	u32 endpoint_ns; /* EWMA */
+	u32 fabric_ns; /* EWMA (D14); the newest where there is no noise; 0 = none yet */
+	u32 noise_ns; /* EWMA of what a sample differs from it by */
 	u8 retx_cnt; /* timeouts since the last ACK */
 	u8 has_endpoint; /* endpoint_ns was fed */
 	u8 starting; /* begins, or begins anew: no delay reached its target yet (D12) */
@@ -84,8 +86,8 @@ enum swift_action {
 
 /* What was made of it; for tracing, statistics and tests. */
 struct swift_verdict {
-	u32 fabric_ns;
-	u32 endpoint_ns; /* of this ACK, before the filter */
+	u32 fabric_ns; /* of this ACK, before the filter */
+	u32 endpoint_ns; /* as well */
 	u32 fabric_target_ns;
 	u32 base_sample_ns; /* what the base learnt from, for others on this path; 0 = nothing */
 	u8 fabric_action; /* enum swift_action */
@@ -155,6 +157,8 @@ static inline void swift_init(struct swift_state *s, const struct swift_params *
 	s->endpoint = w;
 	swift_base_init(&s->base);
 	s->endpoint_ns = 0;
+	s->fabric_ns = 0;
+	s->noise_ns = 0;
 	s->retx_cnt = 0;
 	s->has_endpoint = 0;
 	s->starting = 1;
@@ -178,6 +182,83 @@ static inline void swift_on_handshake(struct swift_state *s, const struct swift_
 		      rtt_ns;
 
 	swift_base_feed(&s->base, p, now_ns, swift_saturate_u32(base_ns));
+}
+
+/* --- Noise of hosts (D14) --------------------------------------------------------- */
+
+/*
+ * An interrupt or a softirq that comes late is in the fabric's delay where stamps are
+ * software's, and tells nothing of the fabric. What a sample differs from the average by is
+ * taken for such noise: it is averaged out, and has room in the target. Where there is little
+ * of it, the law is the paper's. A single delay that is out of all proportion (a host that
+ * was away for a millisecond) counts as four times the noise.
+ */
+#define SWIFT_NOISE_SHIFT 6 /* it is of about 64 samples */
+#define SWIFT_NOISE_OUTLIER 4
+#define SWIFT_NOISE_LEAST_NS 1024 /* what one sample may always count as */
+#define SWIFT_NOISE_FACTOR 2 /* room for it */
+#define SWIFT_NOISE_CWND 3 /* packets for which it is no more than rtt_epsilon */
+#define SWIFT_FILTER_SHIFT_MAX 4 /* the filter remembers 16 samples at most */
+#define SWIFT_FILTER_NOISE 4 /* quarters of rtt_epsilon */
+
+static inline void swift_noise_feed(struct swift_state *s, u32 differs_by_ns)
+{
+	u64 most_ns = (u64)s->noise_ns * SWIFT_NOISE_OUTLIER + SWIFT_NOISE_LEAST_NS;
+
+	if (differs_by_ns > most_ns)
+		differs_by_ns = (u32)most_ns;
+	if (differs_by_ns >= s->noise_ns)
+		s->noise_ns += (differs_by_ns - s->noise_ns) >> SWIFT_NOISE_SHIFT;
+	else
+		s->noise_ns -= (s->noise_ns - differs_by_ns) >> SWIFT_NOISE_SHIFT;
+}
+
+/* Twice as many samples for each quarter of rtt_epsilon, but no more than the window has. */
+static inline u32 swift_filter_shift(const struct swift_state *s, const struct swift_params *p)
+{
+	u32 cwnd_pkts = s->fabric.cwnd_q16 >> SWIFT_Q16_SHIFT;
+	u32 shift = 0;
+
+	while (shift < SWIFT_FILTER_SHIFT_MAX && 2U << shift <= cwnd_pkts &&
+	       (u64)s->noise_ns * SWIFT_FILTER_NOISE >= (u64)p->rtt_epsilon_ns * (shift + 1))
+		shift++;
+	return shift;
+}
+
+/* The delay that the fabric's window reacts to. */
+static inline void swift_fabric_feed(struct swift_state *s, const struct swift_params *p,
+				     u32 delay_ns)
+{
+	u32 old_ns = s->fabric_ns;
+	u32 shift;
+
+	if (!old_ns || p->target_policy != SWIFT_TARGET_BASE_RTT_PLUS) {
+		s->fabric_ns = delay_ns;
+		return;
+	}
+	swift_noise_feed(s, delay_ns > old_ns ? delay_ns - old_ns : old_ns - delay_ns);
+	shift = swift_filter_shift(s, p);
+	if (delay_ns >= old_ns)
+		s->fabric_ns = old_ns + ((delay_ns - old_ns) >> shift);
+	else
+		s->fabric_ns = old_ns - ((old_ns - delay_ns) >> shift);
+}
+
+/*
+ * A small window has few samples, far from each other: between two of them the queue itself
+ * moves, and flows that take that for noise grow apart. So it has no more than rtt_epsilon;
+ * below one packet, where nothing can be told, all flows have just that.
+ */
+static inline u64 swift_noise_room_ns(const struct swift_state *s, const struct swift_params *p)
+{
+	u64 room_ns = (u64)s->noise_ns * SWIFT_NOISE_FACTOR;
+	u64 most_ns = p->rtt_epsilon_ns;
+
+	if (s->fabric.cwnd_q16 < SWIFT_Q16_ONE)
+		return most_ns;
+	if (s->fabric.cwnd_q16 > SWIFT_NOISE_CWND * SWIFT_Q16_ONE)
+		most_ns = most_ns * (s->fabric.cwnd_q16 / SWIFT_NOISE_CWND) >> SWIFT_Q16_SHIFT;
+	return room_ns < most_ns ? room_ns : most_ns;
 }
 
 /* --- Target delay (3.5) ------------------------------------------------------- */
@@ -221,6 +302,7 @@ static inline u32 swift_target_ns(const struct swift_state *s, const struct swif
 		base_ns += p->rtt_epsilon_ns;
 		if (base_ns < p->base_target_ns)
 			base_ns = p->base_target_ns;
+		base_ns += swift_noise_room_ns(s, p);
 		break;
 	default: /* a learnt delay has the hops in it already; this one has not */
 		base_ns = p->base_target_ns +
@@ -380,9 +462,10 @@ static inline void swift_on_ack(struct swift_state *s, const struct swift_params
 	if (!p->split) { /* Swift-v0: one window, one target, the whole RTT */
 		out->base_sample_ns = in->rtt_ns;
 		swift_base_feed(&s->base, p, in->now_ns, in->rtt_ns);
+		swift_fabric_feed(s, p, in->rtt_ns);
 		out->fabric_target_ns = swift_target_ns(s, p, in->hops, in->path_base_ns);
-		s->starting &= in->rtt_ns < out->fabric_target_ns;
-		out->fabric_action = swift_react(&s->fabric, p, in, in->rtt_ns,
+		s->starting &= s->fabric_ns < out->fabric_target_ns;
+		out->fabric_action = swift_react(&s->fabric, p, in, s->fabric_ns,
 						 out->fabric_target_ns, s->starting);
 		s->endpoint.cwnd_q16 = s->fabric.cwnd_q16;
 		s->endpoint.last_decrease_ns = s->fabric.last_decrease_ns;
@@ -393,10 +476,11 @@ static inline void swift_on_ack(struct swift_state *s, const struct swift_params
 		out->base_sample_ns = out->fabric_ns;
 		swift_base_feed(&s->base, p, in->now_ns, out->fabric_ns);
 	}
+	swift_fabric_feed(s, p, out->fabric_ns);
 	out->fabric_target_ns = swift_target_ns(s, p, in->hops, in->path_base_ns);
-	s->starting &= out->fabric_ns < out->fabric_target_ns &&
+	s->starting &= s->fabric_ns < out->fabric_target_ns &&
 		       s->endpoint_ns < p->endpoint_target_ns;
-	out->fabric_action = swift_react(&s->fabric, p, in, out->fabric_ns,
+	out->fabric_action = swift_react(&s->fabric, p, in, s->fabric_ns,
 					 out->fabric_target_ns, s->starting);
 	out->endpoint_action = swift_react(&s->endpoint, p, in, s->endpoint_ns,
 					   p->endpoint_target_ns, s->starting);

@@ -23,7 +23,8 @@ enum swift_target_policy {
  *  target_policy  A kernel host's unloaded RTT is anything from 20 us to 1 ms. A
  *                 static target below it sends a flow to min_cwnd for good, so the
  *                 default learns the path and adds room; a tuned fabric sets static.
- *  rtt_epsilon_ns  Google's base target, as room above what is learnt.
+ *  rtt_epsilon_ns  Google's base target is 25 us in all; this is above what is learnt, and
+ *                 hosts' noise has room of its own (D14).
  *  endpoint_target_ns  Static, on a kernel instead of a polling stack: an idle host's
  *                 own 100 us of interrupts and scheduling must not send ecwnd to min_cwnd, which
  *                 nothing would ever bring back. 1 ms instead of 100 us; a tuned
@@ -59,7 +60,8 @@ enum swift_target_policy {
 	  "least weight of a new endpoint delay in its average, 1/1000, 3.3; 1000 = no filter")  \
 	X(target_policy, SWIFT_TARGET_BASE_RTT_PLUS, 0, 2,                                       \
 	  "base of the fabric target: static, base_rtt or base_rtt_plus")                        \
-	X(rtt_epsilon_ns, 25000, 0, 1000000000, "room that base_rtt_plus adds")                  \
+	X(rtt_epsilon_ns, 20000, 0, 1000000000,                                                  \
+	  "room that base_rtt_plus adds; as much again, or more, for noise (D14)")               \
 	X(rtt_window_ms, 10000, 100, 600000, "how long a smallest delay is believed")            \
 	X(split, 1, 0, 1, "1 = fabric and endpoint windows, 3.3; 0 = Swift-v0, one window")
 

@@ -32,7 +32,7 @@ enum tcp_swift_source {
  * The two lowest bits of two delays, far below what they resolve, tell their source.
  */
 struct tcp_swift_info {
-	__u32 fabric_ns; /* bits 1..0: source of the local receive stamp */
+	__u32 fabric_ns; /* filtered if noisy; bits 1..0: source of the local receive stamp */
 	__u32 endpoint_ns; /* filtered; bits 1..0: source of the peer's echo */
 	__u32 target_ns; /* of the fabric delay */
 	__u32 fcwnd_q16;
@@ -51,7 +51,7 @@ enum tcp_swift_decision {
 struct tcp_swift_sample {
 	__u64 now_ns; /* CLOCK_MONOTONIC */
 	__u32 rtt_ns; /* t6 - t1 */
-	__u32 fabric_ns; /* rtt - remote - local */
+	__u32 fabric_ns; /* rtt - remote - local, as it is */
 	__u32 remote_ns; /* t4 - t2, echoed by the peer */
 	__u32 local_ns; /* t6 - t5 */
 	__u32 endpoint_ns; /* remote + local, filtered */

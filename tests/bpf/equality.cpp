@@ -179,13 +179,14 @@ std::string against_oracle(const swift_tunables &t, const law_step &before, cons
 
 	switch (after.event) {
 	case LAW_ACK: {
-		const u32 reacted_ns = params.t.split ? out.fabric_ns : in.rtt_ns;
 		const oracle::Reading r = oracle::on_ack(
-			want, params, in, {reacted_ns < out.fabric_target_ns,
+			want, params, in, {is.fabric_ns < out.fabric_target_ns,
 					   is.endpoint_ns < t.endpoint_target_ns});
 
-		most = oracle::ack_tolerances(from, want, params, in, r);
+		most = oracle::ack_tolerances(from, want, params, r);
 		near("fabric delay", out.fabric_ns, r.fabric_delay, 0);
+		near("filtered fabric delay", is.fabric_ns, want.fabric_delay, 0);
+		near("noise", is.noise_ns, want.noise, 0);
 		near("target", out.fabric_target_ns, r.fabric_target, r.target_tolerance);
 		break;
 	}

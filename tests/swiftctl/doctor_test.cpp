@@ -154,7 +154,7 @@ TEST(doctor, each_fault_is_found_with_why_and_fix)
 		{[](auto &s) { s.devs["eth0"] = {false, "htb", true}; }, "eth0 qdisc", Severity::warn,
 		 "tc qdisc replace dev eth0 root fq"},
 		{[](auto &s) { s.files["/sys/class/net/eth0/speed"] = "25000\n"; }, "eth0 bursts",
-		 Severity::warn, "ip link set dev eth0 gso_max_size 40960"},
+		 Severity::warn, "ip link set dev eth0 gso_max_size 36864"},
 		{[](auto &s) { s.coalesce["eth0"] = {50, false}; }, "eth0 coalescing", Severity::warn,
 		 "ethtool -C eth0 rx-usecs 6"},
 		{[](auto &s) { s.coalesce["eth0"] = {0, true}; }, "eth0 coalescing", Severity::warn,
@@ -186,6 +186,20 @@ TEST(doctor, each_fault_is_found_with_why_and_fix)
 		EXPECT_NE(f->fix.find(r.fix), std::string::npos) << r.check << ": " << f->fix;
 		EXPECT_FALSE(f->why.empty()) << r.check;
 	}
+}
+
+// The module paces by TCP's own timer, whatever the queueing discipline.
+TEST(doctor, fq_is_not_said_to_pace)
+{
+	Healthy s;
+
+	s.devs["eth0"] = {true, "pfifo_fast", false};
+	const auto findings = look(s);
+	const Finding *f = find(findings, "eth0 qdisc");
+
+	ASSERT_NE(f, nullptr);
+	EXPECT_NE(f->why.find("TCP's own timer paces Swift, with or without fq"), std::string::npos) << f->why;
+	EXPECT_EQ(f->why.find("paced best by fq"), std::string::npos);
 }
 
 // Without the module it is they who need the NIC's clock.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The law once more, in doubles, written from the paper (Kumar et al., SIGCOMM
- * 2020) and from the deviations D1..D9 that kmod/core/swift.h lists: what the
+ * 2020) and from the deviations D1..D14 that kmod/core/swift.h lists: what the
  * fixed-point law is held against. Nothing of the core is computed with here;
  * its plain structs serve as input, and to start from its state.
  *
@@ -61,6 +61,8 @@ struct Window {
 struct State {
 	Window fabric, endpoint;
 	double endpoint_delay; /* EWMA, 3.3 */
+	double fabric_delay; /* EWMA, D14; whole ns; 0 = none yet */
+	double noise; /* as well */
 	bool has_endpoint_delay;
 	int retransmit_cnt;
 	u64 base_since;
@@ -75,7 +77,8 @@ inline State from_fixed(const swift_state &s)
 	};
 	auto delay = [](u32 ns) { return ns == SWIFT_U32_MAX ? kNone : ns; };
 
-	return {window(s.fabric), window(s.endpoint), double(s.endpoint_ns), s.has_endpoint != 0,
+	return {window(s.fabric), window(s.endpoint), double(s.endpoint_ns),
+		double(s.fabric_ns), double(s.noise_ns), s.has_endpoint != 0,
 		s.retx_cnt, s.base.since_ns,
 		{delay(s.base.delay_ns[0]), delay(s.base.delay_ns[1])}, s.starting != 0};
 }
@@ -95,6 +98,14 @@ inline double flow_scaling(const Params &p, double fcwnd)
 	return std::max(0.0, std::min(alpha / std::sqrt(fcwnd) + beta, p.fs_range));
 }
 
+/* D14: twice the noise; a small window's has a bound, and one below one packet just that. */
+inline double noise_room(const State &s, const Params &p, double fcwnd)
+{
+	double most = p.t.rtt_epsilon_ns * std::max(1.0, fcwnd / 3);
+
+	return fcwnd < 1 ? most : std::min(2 * s.noise, most);
+}
+
 /* @path_base: D10, what other flows saw; 0 = unknown. */
 inline double target_delay(const State &s, const Params &p, unsigned hops, double fcwnd,
 			   u32 path_base)
@@ -111,7 +122,8 @@ inline double target_delay(const State &s, const Params &p, unsigned hops, doubl
 		base = smallest;
 		break;
 	case SWIFT_TARGET_BASE_RTT_PLUS: /* D7 */
-		base = std::max(smallest + p.t.rtt_epsilon_ns, double(p.t.base_target_ns));
+		base = std::max(smallest + p.t.rtt_epsilon_ns, double(p.t.base_target_ns)) +
+		       noise_room(s, p, fcwnd);
 		break;
 	}
 	return std::min(base + flow_scaling(p, fcwnd), kU32Max);
@@ -129,6 +141,24 @@ inline void feed_base_delay(State &s, const Params &p, u64 now, double delay)
 		s.base_since = now;
 	}
 	s.base_delay[0] = std::min(s.base_delay[0], delay);
+}
+
+/* D14: what differs from the average is noise; the more there is, the longer the average. */
+inline void feed_fabric_delay(State &s, const Params &p, double delay)
+{
+	double differs = std::abs(delay - s.fabric_delay);
+	double samples = 1;
+
+	if (!s.fabric_delay || p.t.target_policy != SWIFT_TARGET_BASE_RTT_PLUS) {
+		s.fabric_delay = delay;
+		return;
+	}
+	differs = std::min(differs, 4 * s.noise + 1024); /* an outlier */
+	s.noise += std::trunc((differs - s.noise) / 64);
+	for (int quarter = 1; quarter <= 4 && 2 * samples <= s.fabric.cwnd &&
+	     4 * s.noise >= quarter * double(p.t.rtt_epsilon_ns); quarter++)
+		samples *= 2;
+	s.fabric_delay += std::trunc((delay - s.fabric_delay) / samples);
 }
 
 /* --- Algorithm 1 -------------------------------------------------------------------- */
@@ -176,6 +206,7 @@ struct Decisions {
 struct Reading {
 	bool sampled = false;
 	double fabric_delay = 0, endpoint_delay = 0; /* of this ACK */
+	double reacted_fabric_delay = 0; /* the filtered one, D14 */
 	double reacted_endpoint_delay = 0; /* the filtered one, D5 */
 	double fabric_target = 0, target_tolerance = 0;
 	bool clamped = false;
@@ -187,15 +218,18 @@ constexpr double kEwmaTolerance = 1.0; /* ns: rounded down to one */
 /*
  * 3.5 at a window known to one unit, plus 2e-5 of the curve's height (alpha and
  * beta are differences of rounded numbers), plus what alpha in 1/256 leaves open,
- * plus one ns.
+ * plus what is left of the noise's room, plus two ns.
  */
 inline double target_tolerance(const State &s, const Params &p, unsigned hops, u32 path_base)
 {
 	double w = s.fabric.cwnd;
+	/* A third of a window is known to a unit. */
+	double room = w > 3 - kUnit && 2 * s.noise > p.t.rtt_epsilon_ns * (w - kUnit) / 3 ?
+			      2 * p.t.rtt_epsilon_ns * kUnit : 0;
 
 	return target_delay(s, p, hops, std::max(w - kUnit, kUnit), path_base) -
 	       target_delay(s, p, hops, w + kUnit, path_base) + 2e-5 * p.fs_range +
-	       1 / std::sqrt(w) / 256 + 1;
+	       1 / std::sqrt(w) / 256 + room + 2;
 }
 
 inline Reading on_ack(State &s, const Params &p, const swift_sample &in, const Decisions &taken)
@@ -245,10 +279,12 @@ inline Reading on_ack(State &s, const Params &p, const swift_sample &in, const D
 
 	if (!p.t.split) { /* Swift-v0: Algorithm 1 on the RTT */
 		feed_base_delay(s, p, in.now_ns, in.rtt_ns);
-		bool fabric_below = below_fabric_target(in.rtt_ns);
+		feed_fabric_delay(s, p, in.rtt_ns);
+		r.reacted_fabric_delay = s.fabric_delay;
+		bool fabric_below = below_fabric_target(s.fabric_delay);
 
 		s.starting = s.starting && fabric_below; /* D12 */
-		react(s.fabric, p, in, in.rtt_ns, r.fabric_target, fabric_below, s.starting);
+		react(s.fabric, p, in, s.fabric_delay, r.fabric_target, fabric_below, s.starting);
 		s.endpoint.cwnd = s.fabric.cwnd;
 		s.endpoint.t_last_decrease = s.fabric.t_last_decrease;
 		s.endpoint.cut = s.fabric.cut;
@@ -258,12 +294,14 @@ inline Reading on_ack(State &s, const Params &p, const swift_sample &in, const D
 	/* D7: "seen" is neither what was guessed nor what cannot be. */
 	if (!guessed && !r.clamped)
 		feed_base_delay(s, p, in.now_ns, r.fabric_delay);
-	bool fabric_below = below_fabric_target(r.fabric_delay);
+	feed_fabric_delay(s, p, r.fabric_delay);
+	r.reacted_fabric_delay = s.fabric_delay;
+	bool fabric_below = below_fabric_target(s.fabric_delay);
 	bool endpoint_below = below(s.endpoint_delay, p.t.endpoint_target_ns, kEwmaTolerance,
 				    taken.endpoint_below_target, r.endpoint_tie);
 
 	s.starting = s.starting && fabric_below && endpoint_below; /* D12 */
-	react(s.fabric, p, in, r.fabric_delay, r.fabric_target, fabric_below, s.starting);
+	react(s.fabric, p, in, s.fabric_delay, r.fabric_target, fabric_below, s.starting);
 	react(s.endpoint, p, in, s.endpoint_delay, p.t.endpoint_target_ns, endpoint_below, s.starting);
 
 	double ceiling = 32 * cwnd(s); /* D6, footnote 3 */
@@ -291,11 +329,11 @@ struct Tolerances {
 
 /* Of the windows after an ACK. */
 inline Tolerances ack_tolerances(const State &before, const State &after, const Params &p,
-				 const swift_sample &in, const Reading &r)
+				 const Reading &r)
 {
 	Tolerances t = {
 		window_tolerance(before.fabric.cwnd, after.fabric.cwnd, p.beta,
-				 p.t.split ? r.fabric_delay : in.rtt_ns, r.target_tolerance),
+				 r.reacted_fabric_delay, r.target_tolerance),
 		window_tolerance(before.endpoint.cwnd, after.endpoint.cwnd, p.beta,
 				 r.reacted_endpoint_delay, kEwmaTolerance),
 	};

@@ -124,6 +124,8 @@ swift_state draw_state(Draw &d, const swift_params &p, u64 now_ns)
 	s.starting = d.one_in(2);
 	s.has_endpoint = !d.one_in(4);
 	s.endpoint_ns = s.has_endpoint ? draw_rtt(d, p) : 0;
+	s.fabric_ns = d.one_in(4) ? 0 : draw_rtt(d, p);
+	s.noise_ns = d.one_in(4) ? draw_rtt(d, p) : u32(d.below(2 * (p.rtt_epsilon_ns + 1ULL)));
 	s.retx_cnt = u8(d.one_in(2) ? d.below(4) : d.below(256));
 	return s;
 }
@@ -210,7 +212,8 @@ void check_window(Step &st, Counts &n, const char *which, const swift_window &be
 	st.check(after.cwnd_q16 <= st.p.max_cwnd_q16, "above max_cwnd", after.cwnd_q16,
 		 st.p.max_cwnd_q16);
 	st.near("undo_cwnd", after.undo_cwnd_q16 * kUnit, want.undo_cwnd, 0);
-	if (after.last_decrease_ns == noted_ns)
+	/* Where either will do, the oracle's "decrease" may be none. */
+	if (after.last_decrease_ns == noted_ns || st.reading.fabric_tie || st.reading.endpoint_tie)
 		return;
 	st.check((after.last_decrease_ns == before.last_decrease_ns ||
 		  after.last_decrease_ns == want.t_last_decrease) && want.cut <= tolerance,
@@ -250,6 +253,8 @@ void check_verdict(Step &st, Counts &n)
 	st.check(u64(out.fabric_ns) + out.endpoint_ns == st.in.rtt_ns, "parts add up to the RTT");
 	st.near("fabric delay", out.fabric_ns, r.fabric_delay, 0);
 	st.near("endpoint delay", out.endpoint_ns, r.endpoint_delay, 0);
+	st.near("filtered fabric delay", st.after.fabric_ns, st.expected.fabric_delay, 0);
+	st.near("noise", st.after.noise_ns, st.expected.noise, 0);
 	st.near("target", out.fabric_target_ns, r.fabric_target, r.target_tolerance);
 	st.check(out.clamped == r.clamped, "clamped");
 
@@ -280,7 +285,7 @@ void check_ack(Step &st, Counts &n)
 	st.expected = oracle::from_fixed(st.before);
 	swift_on_ack(&st.after, &st.p, &st.in, &st.out);
 
-	reacted_ns = st.p.split ? st.out.fabric_ns : st.in.rtt_ns;
+	reacted_ns = st.after.fabric_ns;
 	taken.fabric_below_target = reacted_ns < st.out.fabric_target_ns;
 	taken.endpoint_below_target = st.after.endpoint_ns < st.p.endpoint_target_ns;
 	st.reading = oracle::on_ack(st.expected, params, st.in, taken);
@@ -288,7 +293,7 @@ void check_ack(Step &st, Counts &n)
 	n.ties += st.reading.fabric_tie || st.reading.endpoint_tie;
 
 	const auto [fabric_tolerance, endpoint_tolerance] = oracle::ack_tolerances(
-		oracle::from_fixed(st.before), st.expected, params, st.in, st.reading);
+		oracle::from_fixed(st.before), st.expected, params, st.reading);
 
 	check_window(st, n, "fcwnd", st.before.fabric, st.after.fabric, st.expected.fabric,
 		     fabric_tolerance);
@@ -410,7 +415,7 @@ TEST(law, agrees_with_the_oracle_on_random_steps)
 	}
 
 	/* Where rounding may decide, it seldom does; and nothing went untested. */
-	EXPECT_LT(n.ties * 100, steps);
+	EXPECT_LT(n.ties * 50, steps);
 	EXPECT_LT(n.cut_ties * 100, steps);
 	for (int action = SWIFT_NO_SAMPLE; action <= SWIFT_DECREASE; action++) {
 		EXPECT_GT(n.fabric[action] * 100, n.acks) << action;
@@ -538,7 +543,7 @@ TEST_P(closed_loop, follows_the_oracle_and_settles_at_the_target)
 		u32 reacted_ns;
 
 		swift_on_ack(&flow.s, &flow.p, &in, &flow.v);
-		reacted_ns = flow.p.split ? flow.v.fabric_ns : in.rtt_ns;
+		reacted_ns = flow.s.fabric_ns;
 		taken.fabric_below_target = reacted_ns < flow.v.fabric_target_ns;
 		taken.endpoint_below_target = flow.s.endpoint_ns < flow.p.endpoint_target_ns;
 		oracle::on_ack(ideal, params, in, taken);

@@ -65,6 +65,10 @@ TcpCounters decode(const tcp_info &raw)
 	c.pacing_rate_Bps = raw.tcpi_pacing_rate;
 	c.bytes_acked = raw.tcpi_bytes_acked;
 	c.notsent_bytes = raw.tcpi_notsent_bytes;
+	c.unacked_pkts = raw.tcpi_unacked;
+	c.segments_sent = raw.tcpi_data_segs_out;
+	c.app_limited = raw.tcpi_delivery_rate_app_limited;
+	c.times = {raw.tcpi_busy_time, raw.tcpi_rwnd_limited, raw.tcpi_sndbuf_limited};
 	return c;
 }
 
