@@ -16,10 +16,10 @@ needs_genl := $(needs_base) $(needs_netlink) lib/netlink/route_parse \
 needs_result := $(needs_base) $(addprefix swiftctl/ab/,ab_samples iperf_run) \
 	$(addprefix swiftctl/report/,ab_json report_read statistics)
 needs_probe := $(needs_base) lib/flows/flow $(addprefix swiftctl/probe/,probe_packet probe_exchange probe_responder)
-needs_swiftd := $(addprefix swiftd/,api config metrics options store) \
+needs_swiftd := $(addprefix swiftd/,api config flow_search metrics options store) \
 	$(needs_base) $(addprefix lib/base/,files log_histogram printable process real_system) \
 	$(needs_netlink) $(addprefix lib/netlink/,route route_parse) \
-	$(addprefix lib/flows/,diag_client diag_parse flow flow_table iface_map summary verdict) \
+	$(addprefix lib/flows/,diag_client diag_parse flow flow_json flow_table iface_map summary verdict) \
 	$(addprefix lib/,clocks/clock_fit tune/tuner)
 $(OUT)/fuzz_genl: LIBRARIES := -lmnl
 $(OUT)/fuzz_swiftd: LIBRARIES := -ltomlplusplus -lfmt -lprometheus-cpp-core -lmnl

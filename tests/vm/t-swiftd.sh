@@ -40,10 +40,10 @@ becomes() { # SECONDS FILTER; of the summary
 	return 1
 }
 # Each flow's address and what the law says of it, from both, in one form and order.
-law_of_api() { page '/api/v1/flows?limit=1000&cc=swift' | jq -cS '[.flows[] | select(.fabric_ns and (.remote | startswith("10."))) |
+law_of_api() { page '/api/v1/flows?limit=1000&cc=swift' | jq -c '[.flows[] | select(.fabric_ns and (.remote | startswith("10."))) |
 	{local, remote, fabric_ns, host_ns, target_ns, fcwnd: (.fcwnd_pkts * 1000 | round), ecwnd: (.ecwnd_pkts * 1000 | round),
 	cwnd: .snd_cwnd_pkts, retrans: .retrans_pkts}] | sort_by(.local)'; }
-law_of_swiftctl() { at_h1 "$swiftctl" flows --json | jq -cS '[.flows[] | select(.fabric_ns and (.remote_addr | startswith("10."))) |
+law_of_swiftctl() { at_h1 "$swiftctl" flows --json | jq -c '[.flows[] | select(.fabric_ns and (.remote_addr | startswith("10."))) |
 	{local: "\(.local_addr):\(.local_port)", remote: "\(.remote_addr):\(.remote_port)", fabric_ns, host_ns: .endpoint_ns, target_ns,
 	fcwnd: (.fcwnd * 1000 | round), ecwnd: (.ecwnd * 1000 | round), cwnd: .snd_cwnd, retrans}] | sort_by(.local)'; }
 at_rest() { # the kernel's records stand still
