@@ -54,7 +54,8 @@ inline swift::FlowSet flows(std::uint32_t path_ns, float rate_Bps = 1e6F)
 		row.rate_Bps = rate_Bps;
 		row.srtt_us = path_ns / 1000;
 		row.min_rtt_us = path_ns / 1000;
-		row.measured = row.backlogged = row.counted = true;
+		row.measured = true;
+		row.sender = {true, false, true, true, 1, 0, 0};
 		row.swift.fabric_ns = path_ns;
 		row.swift.target_ns = path_ns;
 		row.swift.fcwnd_q16 = 5 << 16;

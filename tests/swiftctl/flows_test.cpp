@@ -179,11 +179,11 @@ TEST(flows, table_shows_what_a_person_expects)
 	const auto lines = render(flow_table(s.flows), {}).lines;
 
 	ASSERT_EQ(lines.size(), 6U);
-	EXPECT_EQ(lines[0], "local            remote          cc          state  window  limit    srtt_us  min_rtt_us  "
+	EXPECT_EQ(lines[0], "local            remote          cc          state  window  limit    held_by      srtt_us  min_rtt_us  "
 			    "fabric_us  host_us  target_us  stamps   cwnd  rate_B/s  retrans");
-	EXPECT_EQ(lines[2], "10.1.0.1:40002   10.1.0.10:443   swift       estab  0.0123  fabric       480          30  "
+	EXPECT_EQ(lines[2], "10.1.0.1:40002   10.1.0.10:443   swift       estab  0.0123  fabric   application      480          30  "
 			    "    401.2      9.0      131.0  hw/none     1      950k        3");
-	EXPECT_EQ(lines[4], "10.1.0.1:40008   192.0.2.80:443  swift-reno  estab       -  guarded    30000       29000  "
+	EXPECT_EQ(lines[4], "10.1.0.1:40008   192.0.2.80:443  swift-reno  estab       -  guarded  application    30000       29000  "
 			    "        -        -          -  -          44     12.0M        0");
 }
 

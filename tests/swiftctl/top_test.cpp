@@ -107,7 +107,7 @@ TEST(TopScreen, TotalsVerdictsAndTheLongestDelayFirst)
 	EXPECT_NE(lines[1].find("4 flows, 4 of swift's, 0 guarded; 32.0Mb/s"), std::string::npos) << lines[1];
 	EXPECT_NE(lines[3].find("10.0.0.0/24"), std::string::npos);
 	EXPECT_NE(lines[3].find("| host 4.48 us |"), std::string::npos) << lines[3];
-	EXPECT_NE(lines[4].find("no bottleneck: the fabric to 10.0.0.0/24 takes"), std::string::npos) << lines[4];
+	EXPECT_NE(lines[4].find("fabric-bound: the path to 10.0.0.0/24 takes"), std::string::npos) << lines[4];
 	EXPECT_NE(lines[6].find(":1004 "), std::string::npos) << lines[6];
 	EXPECT_NE(lines[6].find("40.0 us"), std::string::npos) << lines[6];
 	EXPECT_NE(lines[9].find(":1001 "), std::string::npos) << lines[9];

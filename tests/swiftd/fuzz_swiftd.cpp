@@ -60,7 +60,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
 
 	if (r.status != 200 && r.status != 400 && r.status != 404 && r.status != 503)
 		std::abort();
-	if (auto q = swift::parse_stream(text); q && swift::stream_events(*store->newest(), *q, facts).empty())
+	if (auto q = swift::parse_stream(text); q && !swift::stream_events(*store->newest(), *q, facts))
 		std::abort();
 	return 0;
 }

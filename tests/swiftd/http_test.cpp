@@ -4,6 +4,7 @@
 #include "http.h"
 
 #include <arpa/inet.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -14,10 +15,14 @@
 #include <cerrno>
 #include <chrono>
 #include <fstream>
+#include <iostream>
 #include <list>
 #include <thread>
 
+#include "clock_ns.h"
 #include "fd.h"
+#include "summary.h"
+#include "worker.h"
 
 namespace {
 
@@ -94,6 +99,13 @@ public:
 			continue;
 		return got_;
 	}
+	// Whether something has come, of which nothing is taken.
+	[[nodiscard]] bool answered() const
+	{
+		char c = 0;
+
+		return recv(socket_.get(), &c, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+	}
 	bool more()
 	{
 		char part[8192];
@@ -139,6 +151,38 @@ protected:
 		store_.put(std::move(s));
 		if (server_)
 			server_->wake_streams();
+	}
+
+	// A snapshot of so many flows, each to another address.
+	void put_flows(std::uint32_t flows)
+	{
+		auto s = std::make_shared<Snapshot>();
+		auto set = std::make_shared<FlowSet>();
+
+		set->ccs = {"other", "swift"};
+		set->ifaces = {"other", "eth0"};
+		set->groups = {{"10.0.0.0/8", "swift", "eth0"}};
+		for (std::uint32_t i = 1; i <= flows; i++) {
+			FlowRow row;
+
+			row.cookie = i;
+			row.cc = 1;
+			row.iface = 1;
+			row.local_bytes = {10, 0, 0, 1};
+			row.remote_bytes = {10, static_cast<std::uint8_t>(i >> 16), static_cast<std::uint8_t>(i >> 8 & 0xff),
+					    static_cast<std::uint8_t>(i & 0xff)};
+			row.local_port = static_cast<std::uint16_t>(i);
+			row.remote_port = 80;
+			row.sender.known = row.measured = true;
+			set->rows.push_back(row);
+		}
+		set->now_ns = s->summary.now_ns = clock_ns(CLOCK_MONOTONIC);
+		s->number = ++number_;
+		s->summary = summarize(*set, nullptr, {});
+		s->summary.now_ns = set->now_ns;
+		s->flows = set;
+		store_.put(std::move(s));
+		server_->wake_streams();
 	}
 
 	Config::Http config_;
@@ -311,6 +355,191 @@ TEST_F(Http, LeavesAtAnyTime)
 		std::this_thread::sleep_for(std::chrono::microseconds(50 * round));
 		server_.reset();
 	}
+}
+
+// --- The worker ------------------------------------------------------------------------------
+
+// Counts how often it is woken; alive until it is told otherwise.
+struct Waiting {
+	std::atomic<bool> alive = true;
+	std::atomic<unsigned> woken = 0;
+
+	Worker::Waiter waiter()
+	{
+		return {[this] { return alive.load(); }, [this] { woken++; }};
+	}
+};
+
+const auto made_of = [](const char *text) { return [text](const Cancelled &) { return std::optional<std::string>(text); }; };
+
+// Until @go, and then says who it was cancelled by.
+struct Gate {
+	std::atomic<bool> begun = false;
+	std::atomic<bool> go = false;
+
+	Worker::Make make()
+	{
+		return [this](const Cancelled &cancelled) -> std::optional<std::string> {
+			begun = true;
+			while (!go)
+				if (cancelled())
+					return std::nullopt;
+			return "made";
+		};
+	}
+};
+
+TEST(Worker, WhatIsAskedForTwiceIsMadeOnce)
+{
+	WorkerStats stats;
+	Worker worker(stats, 4, 0);
+	Gate gate;
+	Waiting one, two;
+	const auto first = worker.ask(1, "a", gate.make(), one.waiter());
+
+	ASSERT_TRUE(first);
+	const auto second = worker.ask(1, "a", made_of("not me"), two.waiter());
+
+	gate.go = true;
+	ASSERT_TRUE(until([&] { return one.woken && two.woken; }));
+	EXPECT_EQ(first, second);
+	EXPECT_EQ(*first->text(), "made");
+	EXPECT_EQ(stats.made, 1U);
+	EXPECT_EQ(*worker.find(1, "a"), "made");
+	EXPECT_FALSE(worker.find(2, "a"));
+	EXPECT_FALSE(worker.find(1, "b"));
+}
+
+TEST(Worker, WhatNobodyWaitsForStopsOrIsNotBegun)
+{
+	WorkerStats stats;
+	Worker worker(stats, 4, 0);
+	Gate gate;
+	Waiting gone, left, stays;
+	const auto running = worker.ask(1, "a", gate.make(), gone.waiter());
+	const auto waiting = worker.ask(1, "b", made_of("b"), left.waiter());
+	const auto last = worker.ask(1, "c", made_of("c"), stays.waiter());
+
+	ASSERT_TRUE(running && waiting && last);
+	ASSERT_TRUE(until([&] { return gate.begun.load(); }));
+	left.alive = gone.alive = false;
+	ASSERT_TRUE(until([&] { return stays.woken.load() > 0; }));
+	EXPECT_EQ(gone.woken, 1U);
+	EXPECT_EQ(left.woken, 1U);
+	EXPECT_FALSE(running->text());
+	EXPECT_FALSE(waiting->text());
+	EXPECT_EQ(*last->text(), "c");
+	EXPECT_EQ(stats.made, 2U) << "b was not begun";
+	EXPECT_EQ(stats.cancelled, 1U);
+}
+
+TEST(Worker, TooManyAreRefusedAndAnEndWakesAll)
+{
+	WorkerStats stats;
+	Gate gate;
+	Waiting all;
+	std::vector<std::shared_ptr<Worker::Turn>> turns;
+	Worker worker(stats, 3, 0);
+
+	for (const char *key : {"a", "b", "c"})
+		turns.push_back(worker.ask(1, key, gate.make(), all.waiter()));
+	EXPECT_FALSE(worker.ask(1, "d", made_of("d"), all.waiter()));
+	EXPECT_EQ(stats.refused, 1U);
+	worker.stop();
+	EXPECT_EQ(all.woken, 3U);
+	for (const auto &turn : turns)
+		EXPECT_TRUE(turn && turn->done() && !turn->text());
+	EXPECT_FALSE(worker.ask(1, "a", made_of("a"), all.waiter()));
+}
+
+constexpr unsigned searchers = 8;
+
+// The one that runs, and those that wait.
+TEST_F(Http, SearchesOfClientsThatHaveGoneAreCancelled)
+{
+	start();
+	put_flows(30'000);
+	{
+		std::list<Client> searches;
+
+		for (unsigned i = 0; i < searchers; i++)
+			searches.emplace_back(address(), "/api/v1/flows?q=gone" + std::to_string(i));
+		ASSERT_TRUE(until([&] { return store_.http.searches.made > 0; }));
+	}
+	EXPECT_NE(Client(address(), "/api/v1/flows?q=here").all().find("\"matched\":0"), std::string::npos);
+	EXPECT_LT(store_.http.searches.made, searchers);
+}
+
+TEST_F(Http, TooManySearchesAreRefused)
+{
+	config_.per_ip = 64;
+	start();
+	put_flows(30'000);
+	std::list<Client> searches;
+	unsigned refused = 0;
+
+	for (unsigned i = 0; i < 40; i++)
+		searches.emplace_back(address(), "/api/v1/flows?q=many" + std::to_string(i));
+	for (Client &c : searches)
+		refused += c.all().find("503") != std::string::npos;
+	EXPECT_EQ(refused, store_.http.searches.refused);
+	EXPECT_GT(refused, 0U);
+	EXPECT_LT(refused, 30U);
+}
+
+
+// They are answered one after the other; who asks for something else is not behind them.
+TEST_F(Http, NobodyWaitsForOthersSearches)
+{
+	start();
+	put_flows(30'000);
+	unsigned n = 0; // each search another one
+
+	for (const char *other : {"/healthz", "/metrics", "/api/v1/summary", "/api/v1/stream?flows=1"}) {
+		std::list<Client> searches;
+
+		for (unsigned i = 0; i < searchers; i++)
+			searches.emplace_back(address(), fmt::format("/api/v1/flows?q=wanted{}", n++));
+		EXPECT_TRUE(Client(address(), other).reads("\r\n\r\n")) << other;
+		EXPECT_FALSE(std::all_of(searches.begin(), searches.end(), [](const Client &c) { return c.answered(); }))
+			<< other;
+		for (Client &c : searches)
+			EXPECT_NE(c.all().find("\"matched\":0"), std::string::npos);
+	}
+}
+
+// What they cost others, in figures.
+TEST_F(Http, OthersAreAnsweredSoonWhileEightSearch)
+{
+	start();
+	put_flows(100'000);
+	std::atomic<bool> enough = false;
+	std::atomic<unsigned> searched = 0;
+	std::vector<std::jthread> threads;
+
+	for (unsigned n = 0; n < searchers; n++)
+		threads.emplace_back([&, n] {
+			for (unsigned i = 0; !enough; i++, searched++)
+				Client(address(), "/api/v1/flows?q=none" + std::to_string(n) + "." + std::to_string(i)).all();
+		});
+	ASSERT_TRUE(until([&] { return searched >= searchers; }));
+	for (const auto &[other, awaited] : {std::pair("/healthz", "ok"), {"/metrics", "swift_flows"},
+					     {"/api/v1/stream", "event: summary"}}) {
+		std::vector<double> took_ms;
+
+		for (unsigned i = 0; i < 21; i++) {
+			const auto begun = Clock::now();
+
+			EXPECT_TRUE(Client(address(), other).reads(awaited)) << other;
+			took_ms.push_back(std::chrono::duration<double, std::milli>(Clock::now() - begun).count());
+		}
+		std::sort(took_ms.begin(), took_ms.end());
+		std::cout << other << ": median " << took_ms[took_ms.size() / 2] << " ms, worst " << took_ms.back() << " ms\n";
+		EXPECT_LT(took_ms[took_ms.size() / 2], 50) << other;
+	}
+	enough = true;
+	threads.clear();
+	std::cout << searched << " searches\n";
 }
 
 TEST_F(Http, ANewTokenIsTakenUpAndAWrongOneIsNot)

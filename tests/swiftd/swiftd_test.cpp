@@ -46,6 +46,9 @@ Flow flow(std::uint64_t cookie, const char *remote = "10.0.0.2", const char *cc 
 	f.tcp->srtt_us = 100;
 	f.tcp->min_rtt_us = 90;
 	f.tcp->snd_cwnd_pkts = 10;
+	f.tcp->unacked_pkts = 10;
+	f.tcp->notsent_bytes = 1000;
+	f.tcp->times.busy_us = 1'000'000;
 	return f;
 }
 
@@ -394,11 +397,40 @@ TEST(Summary, Verdicts)
 	EXPECT_EQ(verdict(flows_of(8, 90, 10, Limit::fabric)).bound, Bound::fabric);
 	EXPECT_EQ(verdict(flows_of(8, 20, 900, Limit::host)).bound, Bound::host);
 	EXPECT_EQ(verdict(flows_of(8, 90, 900, Limit::both)).bound, Bound::mixed);
-	EXPECT_EQ(verdict(flows_of(8, 20, 10, Limit::fabric)).bound, Bound::none); // idle flows
+	EXPECT_EQ(verdict(flows_of(8, 20, 10, Limit::fabric)).bound, Bound::fabric) << "its window grows";
 	EXPECT_EQ(verdict({flow(1)}).bound, Bound::none);
 	EXPECT_NE(verdict(flows_of(8, 20, 900, Limit::host)).text.find("10.0.0.0/24"), std::string::npos);
 	EXPECT_TRUE(verdict(flows_of(8, 20, 900, Limit::host)).text.starts_with("host-bound: "));
 	EXPECT_TRUE(verdict({flow(1)}).text.starts_with("not measured"));
+}
+
+// Of what a group's flows have in common it is told who holds most of those back that could send.
+TEST(Summary, VerdictsNameWhoeverItIs)
+{
+	const auto group = [](void (*change)(TcpCounters &), std::size_t of_eight = 8) {
+		auto flows = flows_of(8, 90, 10, Limit::fabric);
+
+		for (std::size_t i = 0; i < of_eight; i++)
+			change(*flows[i].tcp);
+		return summary_of(flows).groups.at(0);
+	};
+	const auto idle = [](TcpCounters &c) { c.unacked_pkts = c.notsent_bytes = 0; };
+	const auto app = [](TcpCounters &c) {
+		c.notsent_bytes = 0;
+		c.app_limited = true;
+	};
+	const auto receiver = [](TcpCounters &c) { c.times.rwnd_limited_us = 900'000; };
+	const auto buffer = [](TcpCounters &c) { c.times.sndbuf_limited_us = 900'000; };
+
+	EXPECT_EQ(group(idle).verdict.text, "application-bound: no flow to 10.0.0.0/24 has anything to send");
+	EXPECT_EQ(group(idle).idle, 8U);
+	EXPECT_EQ(group(idle, 7).verdict.bound, Bound::fabric) << "the one that sends counts, not those that rest";
+	EXPECT_EQ(group(idle, 7).held[static_cast<std::size_t>(Bound::fabric)], 1U);
+	EXPECT_EQ(group(app).verdict.text, "application-bound: 8 of 8 flows to 10.0.0.0/24 send all they have");
+	EXPECT_EQ(group(receiver, 7).verdict.text,
+		  "receiver-bound: 7 of 8 flows wait for the receive windows of 10.0.0.0/24");
+	EXPECT_EQ(group(buffer).verdict.bound, Bound::send_buffer);
+	EXPECT_EQ(group(receiver, 5).verdict.bound, Bound::fabric) << "a quarter is the network's";
 }
 
 TEST(Summary, CountsAndQuantiles)
@@ -426,6 +458,53 @@ TEST(Summary, CountsAndQuantiles)
 	for (const std::uint64_t b : g.buckets[static_cast<std::size_t>(Part::fabric)])
 		n += b;
 	EXPECT_EQ(n, 100U);
+}
+
+// What Prometheus counts: each byte, segment and end of a flow once, on whichever interface it is.
+TEST(Summary, CountersOfBytesSegmentsAndEnds)
+{
+	FlowTable table({});
+	Counters counters;
+	IfaceMap map({{2, "eth0", false, false}, {3, "eth1", false, false}},
+		     {{*Address::parse("10.0.0.1"), 2}, {*Address::parse("10.0.0.9"), 3}});
+	const auto seen = [](std::uint64_t cookie, std::uint64_t bytes, std::uint32_t segments, const char *local) {
+		Flow f = flow(cookie);
+
+		f.local.address = *Address::parse(local);
+		f.tcp->bytes_acked = bytes;
+		f.tcp->segments_sent = segments;
+		return f;
+	};
+	const auto look = [&](std::int64_t now_ns, const std::vector<Flow> &flows) {
+		counters.add(summarize(*dump(table, now_ns, flows, map), nullptr, {}), 300 * second);
+	};
+	const auto sums = [&] {
+		std::array<std::uint64_t, 3> out{};
+
+		for (const GroupCounters &c : counters.all()) {
+			out[0] += c.bytes;
+			out[1] += c.segments;
+			out[2] += c.ended;
+		}
+		return out;
+	};
+	using Sums = std::array<std::uint64_t, 3>;
+
+	look(second, {seen(1, 5000, 4'294'967'295U, "10.0.0.1")});
+	EXPECT_EQ(sums(), Sums({0, 0, 0})) << "when that was, nobody knows";
+	look(2 * second, {seen(1, 6000, 4, "10.0.0.1"), seen(2, 700, 7, "10.0.0.9")});
+	EXPECT_EQ(sums(), Sums({1700, 12, 0})) << "the kernel's counter of segments has 32 bits";
+	EXPECT_EQ(counters.all().size(), 2U);
+	// Another interface has the address now: the flow is the same, and what it sent is sent once.
+	map.replace({{2, "eth0", false, false}, {3, "eth1", false, false}},
+		    {{*Address::parse("10.0.0.1"), 3}, {*Address::parse("10.0.0.9"), 3}});
+	look(3 * second, {seen(1, 6500, 5, "10.0.0.1"), seen(2, 700, 7, "10.0.0.9")});
+	EXPECT_EQ(sums()[0], 2200U);
+	EXPECT_EQ(sums()[1], 13U);
+	look(4 * second, {seen(2, 800, 8, "10.0.0.9")});
+	EXPECT_EQ(sums(), Sums({2300, 14, 1}));
+	look(5 * second, {});
+	EXPECT_EQ(sums(), Sums({2300, 14, 2}));
 }
 
 TEST(Summary, BucketsAreExactAtTheirEdges)
@@ -946,7 +1025,7 @@ TEST_F(Served, Events)
 	auto q = parse_stream("/api/v1/stream?flows=1&sort=fabric");
 
 	ASSERT_TRUE(q);
-	const std::string text = stream_events(*store_.newest(), *q, facts_);
+	const std::string text = stream_events(*store_.newest(), *q, facts_).value();
 
 	EXPECT_NE(text.find("event: summary\ndata: {"), std::string::npos);
 	EXPECT_NE(text.find("event: flows\ndata: {"), std::string::npos);

@@ -317,7 +317,7 @@ TEST_F(TuningTest, Options)
 	EXPECT_EQ(o.min_ns, 10'000U);
 	EXPECT_EQ(o.max_ns, 500'000U);
 	EXPECT_DOUBLE_EQ(o.tolerance, 0.01);
-	EXPECT_DOUBLE_EQ(o.step, 1.25);
+	EXPECT_DOUBLE_EQ(o.step, 2);
 	EXPECT_TRUE(tuner_options(Config::Tune{}).check());
 	for (const auto &[toml, says] : {std::pair<const char *, const char *>
 		{"[tune]\nmin_us = 100.0\nmax_us = 50.0\n", "tune.min_us = 100"},

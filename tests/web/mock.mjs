@@ -15,7 +15,7 @@ export const dist = fileURLToPath(new URL("../../out/build/web/dist", import.met
 const places = [
 	{ dst_prefix: "10.0.0.0/24", net: (i) => `10.0.0.${10 + (i % 40)}`, cc: "swift", iface: "eth0", flows: 48, fabric: 31000, remote: 84000, local: 6000, limit: "host", text: "host-bound: receivers in 10.0.0.0/24 add 84 us" },
 	{ dst_prefix: "10.0.1.0/24", net: (i) => `10.0.1.${10 + (i % 40)}`, cc: "swift", iface: "eth0", flows: 36, fabric: 128000, remote: 7000, local: 5000, limit: "fabric", text: "fabric-bound: the path to 10.0.1.0/24 adds 97 us" },
-	{ dst_prefix: "10.0.2.0/24", net: (i) => `10.0.2.${10 + (i % 40)}`, cc: "swift", iface: "eth1", flows: 24, fabric: 22000, remote: 5000, local: 4000, limit: "none", text: "not limited: within the targets" },
+	{ dst_prefix: "10.0.2.0/24", net: (i) => `10.0.2.${10 + (i % 40)}`, cc: "swift", iface: "eth1", flows: 24, fabric: 22000, remote: 5000, local: 4000, limit: "application", text: "application-bound: 20 of 24 flows to 10.0.2.0/24 send all they have" },
 	{ dst_prefix: "2001:db8:1::/64", net: (i) => `[2001:db8:1::${(10 + i).toString(16)}]`, cc: "bpf_swift", iface: "eth1", flows: 17, fabric: 61000, remote: 24000, local: 31000, limit: "mixed", text: "mixed: the path to 2001:db8:1::/64 adds 30 us, this host 31 us" },
 	{ dst_prefix: "10.9.0.0/24", net: (i) => `10.9.0.${10 + (i % 40)}`, cc: "cubic", iface: "eth0", flows: 12, fabric: null, remote: null, local: null, limit: "none", text: "not measured: its flows run cubic" },
 ];
@@ -69,6 +69,7 @@ export class Mock {
 			rate_bps: Math.round(1e9 * (0.2 + 2 * noise(place, i, 5)) / w), retrans_pkts: i % 9 === 0 ? i * 3 : 0,
 			retrans_per_s: i % 9 === 0 ? +(noise(place, i, tick) * 4).toFixed(2) : 0, age_s: Math.round(20 + 9000 * noise(place, i, 11)),
 			limit: fcwnd_pkts === null ? null : fcwnd_pkts < ecwnd_pkts ? "fabric" : "host",
+			held_by: fcwnd_pkts === null ? null : p.limit === "application" ? "application" : fcwnd_pkts < ecwnd_pkts ? "fabric" : "host",
 			local_stamp: p.fabric === null ? null : p.iface === "eth0" ? "hardware" : "software",
 			echo_stamp: p.fabric === null ? null : place === 3 ? "none" : "hardware", from_bpf: p.cc === "bpf_swift",
 		};
@@ -96,6 +97,7 @@ export class Mock {
 			remote_host_ns: quantiles(ns(p.remote), n), local_host_ns: quantiles(ns(p.local), n), tx_host_ns: p.cc === "bpf_swift" ? quantiles(1800 * w, n) : null, tx_nic_ns: p.cc === "bpf_swift" ? quantiles(2600 * w, n) : null,
 			target_ns: quantiles(p.fabric === null ? null : 58000, n),
 			limited: { fabric: p.limit === "fabric" ? p.flows : 0, host: p.limit === "host" ? p.flows : 0, both: 0 },
+			held: { ...Object.fromEntries(["fabric", "host", "mixed", "application", "receiver", "send_buffer"].map((k) => [k, k === p.limit ? p.flows - 4 : 0])) }, idle: p.limit === "none" ? 0 : 4,
 			stamps: { hardware: p.iface === "eth0" && p.fabric ? p.flows : 0, software: p.iface === "eth1" ? p.flows : 0, none: p.fabric ? 0 : p.flows },
 			echo: { hardware: place < 3 ? p.flows : 0, software: 0, none: place < 3 ? 0 : p.flows },
 			verdict: { limit: p.limit, text: p.text, host_ns: p.limit === "host" || p.limit === "mixed" ? Math.round(w * p.remote) : 0, fabric_ns: p.limit === "fabric" || p.limit === "mixed" ? Math.round(0.75 * w * p.fabric) : 0 },
@@ -145,7 +147,7 @@ export class Mock {
 		if (!(limit >= 1 && limit <= 1000))
 			return [400, { version: 1, error: `limit=${q.get("limit")}: allowed are 1 to 1000` }];
 		const all = this.flows(), sign = q.get("order") === "asc" ? 1 : -1, text = q.get("q") ?? "";
-		const matched = all.filter((f) => (!q.get("cc") || f.cc === q.get("cc")) && (!q.get("prefix") || f.dst_prefix === q.get("prefix")) && (!q.get("limit_by") || f.limit === q.get("limit_by")) &&
+		const matched = all.filter((f) => (!q.get("cc") || f.cc === q.get("cc")) && (!q.get("prefix") || f.dst_prefix === q.get("prefix")) && (!q.get("limit_by") || f.limit === q.get("limit_by")) && (!q.get("held_by") || f.held_by === q.get("held_by")) &&
 			(!text || [f.local, f.remote, f.iface, f.cc].some((s) => s.includes(text))));
 		matched.sort((a, b) => (key(a) === null ? 1 : 0) - (key(b) === null ? 1 : 0) || sign * (key(a) - key(b)) || (a.id < b.id ? -1 : 1));
 		return [200, { version: 1, time_s: this.time_s(), interval_s: this.interval_s, total: all.length, matched: matched.length, offset, flows: matched.slice(offset, offset + limit) }];
@@ -160,8 +162,8 @@ export class Mock {
 		const history = { step_s: this.interval_s, time_s: ticks.map((t) => this.time_s(t)) };
 		for (const name of ["fabric_ns", "host_ns", "target_ns", "fcwnd_pkts", "ecwnd_pkts", "rate_bps"])
 			history[name] = rows.map((r) => r[name]);
-		const where = { host: `host-bound: both hosts add ${Math.round((flow.host_ns ?? 0) / 1000)} us`, fabric: `fabric-bound: the path adds ${Math.round((flow.fabric_ns ?? 0) / 1000)} us` };
-		return [200, { version: 1, time_s: this.time_s(), flow, history, verdict: { limit: flow.limit ?? "none", text: this.nasty || (where[flow.limit] ?? "not measured") } }];
+		const where = { application: "application-bound: it sends all that it has", host: `host-bound: both hosts add ${Math.round((flow.host_ns ?? 0) / 1000)} us`, fabric: `fabric-bound: the path adds ${Math.round((flow.fabric_ns ?? 0) / 1000)} us` };
+		return [200, { version: 1, time_s: this.time_s(), flow, history, verdict: { limit: flow.held_by ?? "none", text: this.nasty || (where[flow.held_by] ?? "not measured") } }];
 	}
 
 	config() {

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "flow_json.h"
 #include "metrics.h"
 #include "text.h"
 
@@ -109,37 +110,6 @@ std::optional<std::string> percent_decoded(std::string_view s, bool plus_is_blan
 
 // --- A flow ------------------------------------------------------------------------------
 
-double window_of(const FlowRow &f)
-{
-	return f.measured ? f.swift.window_pkts() : f.snd_cwnd_pkts;
-}
-
-double sort_key(const FlowRow &f, FlowSort by)
-{
-	switch (by) {
-	case FlowSort::rate:
-		break;
-	case FlowSort::fabric:
-		return f.measured ? f.swift.fabric_ns : -1.0;
-	case FlowSort::host:
-		return f.measured ? f.swift.endpoint_ns : -1.0;
-	case FlowSort::rtt:
-		return f.srtt_us;
-	case FlowSort::window:
-		return window_of(f);
-	case FlowSort::retrans:
-		return f.retrans_total;
-	case FlowSort::age:
-		return -static_cast<double>(f.first_seen_ns);
-	}
-	return static_cast<double>(f.rate_Bps);
-}
-
-std::string id_text(std::uint64_t cookie)
-{
-	return fmt::format("{:x}", cookie);
-}
-
 std::string_view source_text(Stamp s)
 {
 	return s == Stamp::hardware ? "hardware" : s == Stamp::software ? "software" : "none";
@@ -150,72 +120,33 @@ json null_or(bool known, const json &v)
 	return known ? v : json();
 }
 
-json flow_json(const Snapshot &s, const FlowRow &f)
+json row_json(const Snapshot &s, const FlowRow &f)
 {
 	const FlowSet &set = *s.flows;
-	const SwiftRecord &r = f.swift;
+	json j = flow_json(f, s.verdicts);
 
-	return {{"id", id_text(f.cookie)},
-		{"local", f.local().text()},
-		{"remote", f.remote().text()},
-		{"iface", set.ifaces[f.iface]},
-		{"dst_prefix", set.groups[f.group].dst_prefix},
-		{"cc", set.ccs[f.cc]},
-		{"state", tcp_state_text(f.state)},
-		{"rtt_ns", null_or(f.srtt_us > 0, std::uint64_t{f.srtt_us} * 1000)},
-		{"min_rtt_ns", null_or(f.has_min_rtt(), std::uint64_t{f.min_rtt_us} * 1000)},
-		{"fabric_ns", null_or(f.measured, r.fabric_ns)},
-		{"host_ns", null_or(f.measured, r.endpoint_ns)},
-		{"target_ns", null_or(f.measured, r.target_ns)},
-		{"fcwnd_pkts", null_or(f.measured, r.fcwnd_pkts())},
-		{"ecwnd_pkts", null_or(f.measured, r.ecwnd_pkts())},
-		{"snd_cwnd_pkts", null_or(f.counted, f.snd_cwnd_pkts)},
-		{"rate_bps", static_cast<double>(f.rate_Bps) * 8},
-		{"retrans_pkts", null_or(f.counted, f.retrans_total)},
-		{"retrans_per_s", f.retrans_per_s},
-		{"age_s", static_cast<double>(set.now_ns - f.first_seen_ns) / 1e9},
-		{"limit", null_or(f.measured, limit_text(r.limit()))},
-		{"local_stamp", null_or(f.measured, source_text(r.local_stamp))},
-		{"echo_stamp", null_or(f.measured, source_text(r.echo_stamp))},
-		{"from_bpf", f.from_bpf}};
+	j["iface"] = set.ifaces[f.iface];
+	j["dst_prefix"] = set.groups[f.group].dst_prefix;
+	j["cc"] = set.ccs[f.cc];
+	j["rate_bps"] = static_cast<double>(f.rate_Bps) * 8;
+	j["retrans_per_s"] = f.retrans_per_s;
+	j["age_s"] = static_cast<double>(set.now_ns - f.first_seen_ns) / 1e9;
+	return j;
 }
 
-bool matches(const Snapshot &s, const FlowRow &f, const FlowSelection &q)
-{
-	if (!q.cc.empty() && s.flows->ccs[f.cc] != q.cc)
-		return false;
-	if (q.limit_by && (!f.measured || f.swift.limit() != *q.limit_by))
-		return false;
-	if (q.prefix && !q.prefix->contains(f.remote().address))
-		return false;
-	return q.q.empty() || f.remote().text().find(q.q) != std::string::npos ||
-	       f.local().text().find(q.q) != std::string::npos ||
-	       s.flows->ifaces[f.iface].find(q.q) != std::string::npos || id_text(f.cookie) == q.q;
-}
-
-json flows_json(const Snapshot &s, const FlowSelection &q)
+std::optional<json> flows_json(const Snapshot &s, const FlowSelection &q, const Cancelled &cancelled = {})
 {
 	const std::vector<FlowRow> &rows = s.flows->rows;
-	std::vector<std::pair<double, std::uint32_t>> found;
+	const auto found = find_flows(*s.flows, s.verdicts, q, cancelled);
 	auto list = json::array();
 
-	for (std::uint32_t i = 0; i < rows.size(); i++)
-		if (matches(s, rows[i], q))
-			found.emplace_back(sort_key(rows[i], q.sort), i);
-	// With the cookie, so that what is equal stays in its place.
-	const auto before = [&](const auto &a, const auto &b) {
-		if (a.first != b.first)
-			return q.descending ? a.first > b.first : a.first < b.first;
-		return rows[a.second].cookie < rows[b.second].cookie;
-	};
-	const std::size_t end = std::min(found.size(), q.offset + q.limit);
-
-	std::partial_sort(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(end), found.end(), before);
-	for (std::size_t i = q.offset; i < end; i++)
-		list.push_back(flow_json(s, rows[found[i].second]));
-	return {{"version", version},  {"time_s", s.time_s},	{"interval_s", s.summary.interval_s},
-		{"total", rows.size()}, {"matched", found.size()}, {"offset", q.offset},
-		{"flows", std::move(list)}};
+	if (!found)
+		return std::nullopt;
+	for (const std::uint32_t i : found->rows)
+		list.push_back(row_json(s, rows[i]));
+	return json{{"version", version},  {"time_s", s.time_s},	{"interval_s", s.summary.interval_s},
+		    {"total", rows.size()}, {"matched", found->matched}, {"offset", q.offset},
+		    {"flows", std::move(list)}};
 }
 
 // --- The summary ---------------------------------------------------------------------------
@@ -236,6 +167,16 @@ json sources_json(const std::array<std::size_t, 3> &n)
 	return j;
 }
 
+// Flows that nothing measured are not in it.
+json held_json(const GroupSummary &g)
+{
+	json j;
+
+	for (std::size_t i = 1; i < bounds; i++)
+		j[std::string(bound_text(static_cast<Bound>(i)))] = g.held[i];
+	return j;
+}
+
 json group_json(const GroupSummary &g)
 {
 	json j = {{"dst_prefix", g.labels.dst_prefix},
@@ -248,6 +189,8 @@ json group_json(const GroupSummary &g)
 		   {{"fabric", g.limited[static_cast<std::size_t>(Limit::fabric)]},
 		    {"host", g.limited[static_cast<std::size_t>(Limit::host)]},
 		    {"both", g.limited[static_cast<std::size_t>(Limit::both)]}}},
+		  {"held", held_json(g)},
+		  {"idle", g.idle},
 		  {"stamps", sources_json(g.stamps)},
 		  {"echo", sources_json(g.echo)},
 		  {"verdict",
@@ -382,14 +325,14 @@ Response get_flow(std::string_view id, const Items &items, const Snapshot &s, co
 		history["step_s"] = view.store.history_step_s();
 		Response out = json_response({{"version", version},
 					      {"time_s", s.time_s},
-					      {"flow", flow_json(s, f)},
+					      {"flow", row_json(s, f)},
 					      {"history", std::move(history)},
 					      {"verdict", {{"limit", bound_text(v.bound)}, {"text", v.text}}}});
 
 		out.watch = cookie;
 		return out;
 	}
-	return error_response(404, fmt::format("flow {} is not live", id_text(cookie)));
+	return error_response(404, fmt::format("flow {} is not live", flow_id_text(cookie)));
 }
 
 std::string none_yet(const News &news)
@@ -480,7 +423,7 @@ Result<FlowSelection> parse_flow_selection(const QueryItems &items)
 {
 	FlowSelection q;
 
-	if (auto error = unknown_item(items, {"sort", "order", "limit", "offset", "cc", "prefix", "limit_by", "q"}))
+	if (auto error = unknown_item(items, {"sort", "order", "limit", "offset", "cc", "prefix", "limit_by", "held_by", "q"}))
 		return *error;
 	for (const auto &[name, value] : items) {
 		if (name == "sort") {
@@ -521,6 +464,10 @@ Result<FlowSelection> parse_flow_selection(const QueryItems &items)
 			q.limit_by = one_of(limits, value);
 			if (!q.limit_by)
 				return not_allowed(name, value, "fabric, host, both");
+		} else if (name == "held_by") {
+			q.held_by = parse_bound(value);
+			if (!q.held_by)
+				return not_allowed(name, value, bounds_allowed);
 		} else {
 			if (value.size() > longest_search)
 				return not_allowed(name, value.substr(0, 20) + "...", "up to 100 bytes");
@@ -579,7 +526,7 @@ Result<StreamQuery> parse_stream(std::string_view target)
 
 	if (!parsed)
 		return parsed.error();
-	if (auto error = unknown_item(parsed->second, {"flows", "sort", "order", "cc", "prefix", "limit_by", "q"}))
+	if (auto error = unknown_item(parsed->second, {"flows", "sort", "order", "cc", "prefix", "limit_by", "held_by", "q"}))
 		return *error;
 	for (auto &[name, value] : parsed->second) {
 		if (name != "flows") {
@@ -610,14 +557,6 @@ std::string StreamQuery::key() const
 	return flows->key();
 }
 
-std::string FlowSelection::key() const
-{
-	// What is free text comes last, each with its length.
-	return fmt::format("{} {} {} {} {} {} {}:{}{}", static_cast<int>(sort), descending, limit, offset,
-			   prefix ? prefix->text() : "", limit_by ? std::string(limit_text(*limit_by)) : "", cc.size(),
-			   cc, q);
-}
-
 std::string trouble_event(const Trouble &t)
 {
 	return fmt::format("event: state\ndata: {}\n\n", dumped({{"version", version},
@@ -626,15 +565,43 @@ std::string trouble_event(const Trouble &t)
 								  {"error", t.text}}));
 }
 
-std::string stream_events(const Snapshot &s, const StreamQuery &query, const HostFacts &facts)
+std::optional<std::string> stream_events(const Snapshot &s, const StreamQuery &query, const HostFacts &facts,
+					 const Cancelled &cancelled)
 {
 	std::string out = fmt::format("id: {}\nevent: summary\ndata: {}\n\n", s.number,
 				      dumped(summary_json(s, facts)));
 
-	if (query.flows)
-		out += fmt::format("id: {}\nevent: flows\ndata: {}\n\n", s.number,
-				   dumped(flows_json(s, *query.flows)));
+	if (query.flows) {
+		const auto flows = flows_json(s, *query.flows, cancelled);
+
+		if (!flows)
+			return std::nullopt;
+		out += fmt::format("id: {}\nevent: flows\ndata: {}\n\n", s.number, dumped(*flows));
+	}
 	return out;
+}
+
+std::optional<Search> search_of(const Request &request, const Store &store)
+{
+	const auto parsed = parse_target(request.target);
+
+	if ((request.method != "GET" && request.method != "HEAD") || !parsed || parsed->first != flows_path)
+		return std::nullopt;
+	auto q = parse_flow_selection(parsed->second);
+	auto s = store.newest();
+
+	if (!q || !s)
+		return std::nullopt;
+	return Search{s->number, q->key(), [s, q = std::move(*q)](const Cancelled &cancelled) {
+			      const auto j = flows_json(*s, q, cancelled);
+
+			      return j ? std::optional(dumped(*j) + "\n") : std::nullopt;
+		      }};
+}
+
+Response found_response(SharedText text)
+{
+	return {200, std::string(json_type), std::move(text), {}};
 }
 
 Response respond(const Request &request, const View &view)
@@ -679,7 +646,7 @@ Response respond(const Request &request, const View &view)
 		return get_flow(std::string_view(path).substr(flows_path.size() + 1), items, *s, view);
 	auto q = parse_flow_selection(items);
 
-	return q ? cached_response(view, *s, "flows " + q->key(), [&] { return flows_json(*s, *q); }) :
+	return q ? cached_response(view, *s, "flows " + q->key(), [&] { return *flows_json(*s, *q); }) :
 		   bad_request(q.error());
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <span>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "assets.h"
+#include "flow_search.h"
 #include "options.h"
 #include "result.h"
 #include "store.h"
@@ -48,24 +50,19 @@ struct View {
 };
 
 [[nodiscard]] Response respond(const Request &request, const View &view);
+
+// A search through all flows, for whoever has the time.
+struct Search {
+	std::uint64_t number = 0; // of the snapshot
+	std::string key; // of equal ones
+	std::function<std::optional<std::string>(const Cancelled &cancelled)> make; // nullopt: it was cancelled
+};
+// What @request searches for; nullopt: nothing, respond() answers at once.
+[[nodiscard]] std::optional<Search> search_of(const Request &request, const Store &store);
+[[nodiscard]] Response found_response(SharedText text);
 [[nodiscard]] Response error_response(unsigned status, std::string_view text);
 
 // --- /api/v1/stream -------------------------------------------------------------------------
-
-enum class FlowSort : std::uint8_t { rate, fabric, host, rtt, window, retrans, age };
-
-struct FlowSelection {
-	FlowSort sort = FlowSort::rate;
-	bool descending = true;
-	std::size_t limit = 50;
-	std::size_t offset = 0;
-	std::string cc; // empty: any
-	std::optional<Prefix> prefix;
-	std::optional<Limit> limit_by;
-	std::string q;
-
-	[[nodiscard]] std::string key() const; // equal for equal ones
-};
 
 inline constexpr std::string_view stream_path = "/api/v1/stream";
 
@@ -78,8 +75,9 @@ struct StreamQuery {
 // Of a GET for stream_path; an Error is what the 400 says.
 Result<StreamQuery> parse_stream(std::string_view target);
 // The events of one snapshot, as they go over the wire.
-[[nodiscard]] std::string stream_events(const Snapshot &snapshot, const StreamQuery &query,
-					const HostFacts &facts);
+// nullopt: they were cancelled.
+[[nodiscard]] std::optional<std::string> stream_events(const Snapshot &snapshot, const StreamQuery &query,
+						       const HostFacts &facts, const Cancelled &cancelled = {});
 // That there is none, and why.
 [[nodiscard]] std::string trouble_event(const Trouble &trouble);
 

@@ -96,6 +96,8 @@ void Counters::add(const Summary &summary, std::int64_t keep_ns)
 		c.labels = g.labels;
 		c.seen_ns = summary.now_ns;
 		c.retrans_pkts += g.retrans_new;
+		c.segments += g.segments_new;
+		c.bytes += g.bytes_new;
 		retrans_pkts_ += g.retrans_new;
 		if (g.decreases && !c.decreases)
 			c.decreases.emplace();
@@ -106,6 +108,13 @@ void Counters::add(const Summary &summary, std::int64_t keep_ns)
 				c.buckets[p][b] += g.buckets[p][b];
 			c.sum_ns[p] += g.sum_ns[p];
 		}
+	}
+	for (const auto &[labels, n] : summary.ended) {
+		GroupCounters &c = groups_[labels];
+
+		c.labels = labels;
+		c.seen_ns = summary.now_ns;
+		c.ended += n;
 	}
 	std::erase_if(groups_, [&](const auto &item) {
 		return summary.now_ns - item.second.seen_ns >= keep_ns;
@@ -203,9 +212,7 @@ void Collector::look_at_module(Snapshot &s)
 		s.module_version = trim(*text);
 	if (auto text = files_->read_file("/proc/net/tcp_swift"))
 		s.module_counters = parse_counters(*text);
-	if (auto text = read_sysctl(*files_, "net.ipv4.tcp_swift.endpoint_target_ns"))
-		if (auto v = parse_int("", *text, 1, ns_per_s))
-			s.verdicts.endpoint_target_ns = static_cast<std::uint64_t>(*v);
+	s.verdicts = verdict_options(*files_);
 }
 
 void Collector::look_at_clocks(Snapshot &s)

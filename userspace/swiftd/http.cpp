@@ -24,6 +24,7 @@
 #include "fd.h"
 #include "system.h"
 #include "text.h"
+#include "worker.h"
 
 namespace swift {
 
@@ -39,6 +40,8 @@ constexpr std::size_t most_queued_bytes = 1024 * 1024;
 constexpr std::size_t most_stream_queries = 16; // different ones, of open streams
 constexpr int backlog = 128;
 constexpr std::size_t longest_token = 4096;
+constexpr std::size_t most_searches = 16; // different ones that wait; more are refused
+constexpr int search_nice = 5; // whoever asks for one can wait a little
 constexpr std::size_t always_sent_bytes = 1024; // health, refusals
 
 double seconds_now(clockid_t clock)
@@ -168,6 +171,8 @@ struct Connection {
 struct RequestState {
 	std::string target;
 	bool begun = false;
+	std::shared_ptr<Worker::Turn> search; // that it waits for
+	bool refused = false;
 };
 
 // An answer on its way: its text stays for as long as its reader takes.
@@ -190,6 +195,7 @@ struct Stream {
 	StreamQuery query;
 	std::uint64_t last = 0; // of the store's news
 	std::uint64_t last_snapshot = 0;
+	std::shared_ptr<Worker::Turn> next; // text that it waits for
 	SharedText pending; // shared by all with this query
 	std::size_t sent = 0; // of it
 	std::int64_t since_ns = 0; // when it began
@@ -213,6 +219,8 @@ public:
 			stopping_ = true;
 			resume_all();
 		}
+		searches_.stop(); // who waits for one is suspended, too
+		streamed_.stop();
 		for (std::size_t i = 0; i < daemons_.size(); i++) {
 			// The listening socket may be another server's, too.
 			if (MHD_quiesce_daemon(daemons_[i]) == MHD_INVALID_SOCKET)
@@ -331,7 +339,10 @@ private:
 	}
 
 	[[nodiscard]] std::optional<Response> refusal(MHD_Connection *c, std::string_view target) const;
-	MHD_Result answer(MHD_Connection *c, const char *method, const std::string &target);
+	MHD_Result answer(MHD_Connection *c, const char *method, RequestState &state);
+	void search(MHD_Connection *c, Search what, RequestState &state);
+	[[nodiscard]] static Worker::Waiter waiter(MHD_Connection *c, int fd);
+	void take_news(Stream &stream, const News &news);
 	MHD_Result send(MHD_Connection *c, const Response &r);
 	MHD_Result open_stream(MHD_Connection *c, const StreamQuery &query);
 	MHD_Result queue(MHD_Connection *c, unsigned status, MHD_Response *response);
@@ -342,7 +353,9 @@ private:
 	const std::size_t most_bytes_;
 	Secrets secrets_;
 	TextCache cache_; // by snapshot
-	TextCache stream_cache_; // by news
+	WorkerStats stream_stats_;
+	Worker searches_{store_.http.searches, most_searches, search_nice};
+	Worker streamed_{stream_stats_, 2 * (most_stream_queries + 1), 0};
 	std::vector<MHD_Daemon *> daemons_;
 	std::vector<Listener> listeners_; // theirs
 
@@ -454,7 +467,7 @@ void Server::on_connection(void *self, MHD_Connection *c, void **context,
 
 void *Server::on_target(void *, const char *target, MHD_Connection *)
 {
-	return new RequestState{target, false};
+	return new RequestState{target, false, nullptr, false};
 }
 
 void Server::on_completed(void *self, MHD_Connection *c, void **context, MHD_RequestTerminationCode)
@@ -482,7 +495,7 @@ MHD_Result Server::on_request(void *self, MHD_Connection *c, const char *, const
 	}
 	server->set_phase(c, Connection::Phase::answering);
 	try {
-		return server->answer(c, method, state->target);
+		return server->answer(c, method, *state);
 	} catch (const std::bad_alloc &) {
 		return MHD_NO; // this connection ends
 	}
@@ -519,8 +532,38 @@ std::optional<Response> Server::refusal(MHD_Connection *c, std::string_view targ
 	return error_response(401, "a token is needed: Authorization: Bearer TOKEN");
 }
 
-MHD_Result Server::answer(MHD_Connection *c, const char *method, const std::string &target)
+// Whether somebody still waits at the other end: a suspended connection is nobody's to look at.
+Worker::Waiter Server::waiter(MHD_Connection *c, int fd)
 {
+	return {[fd] {
+			char byte = 0;
+
+			return recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 0;
+		},
+		[c] { MHD_resume_connection(c); }};
+}
+
+// Its connection sleeps until it is done; then libmicrohttpd asks again.
+void Server::search(MHD_Connection *c, Search what, RequestState &state)
+{
+	const auto *fd = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
+
+	MHD_suspend_connection(c);
+	state.search = searches_.ask(what.number, what.key, std::move(what.make), waiter(c, fd ? fd->connect_fd : -1));
+	if (state.search)
+		return;
+	state.refused = true;
+	MHD_resume_connection(c);
+}
+
+MHD_Result Server::answer(MHD_Connection *c, const char *method, RequestState &state)
+{
+	const std::string &target = state.target;
+
+	if (state.search && state.search->text())
+		return send(c, found_response(state.search->text()));
+	if (state.search || state.refused)
+		return send(c, error_response(503, "too many searches wait: ask again"));
 	if (auto refused = refusal(c, target))
 		return send(c, *refused);
 	if (std::string_view(method) == "GET" &&
@@ -530,6 +573,13 @@ MHD_Result Server::answer(MHD_Connection *c, const char *method, const std::stri
 		if (!query)
 			return send(c, error_response(400, query.error().text()));
 		return open_stream(c, *query);
+	}
+
+	if (auto what = search_of({method, target}, store_)) {
+		if (auto text = searches_.find(what->number, what->key))
+			return send(c, found_response(std::move(text)));
+		search(c, std::move(*what), state);
+		return MHD_YES;
 	}
 
 	const std::int64_t now = clock_ns(CLOCK_MONOTONIC);
@@ -619,12 +669,47 @@ MHD_Result Server::open_stream(MHD_Connection *c, const StreamQuery &query)
 	return queue(c, 200, response);
 }
 
+// @news are what @stream is to send next; until somebody else has written them out, it sleeps.
+void Server::take_news(Stream &stream, const News &news)
+{
+	const std::uint64_t snapshot = news.snapshot ? news.snapshot->number : 0;
+	const bool is_new = snapshot != stream.last_snapshot;
+	const std::string key = fmt::format("{}stream {}", is_new, stream.query.key());
+	Worker::Make make = [this, news, is_new, query = stream.query](const Cancelled &cancelled) {
+		auto text = is_new ? stream_events(*news.snapshot, query, facts_, cancelled) : std::optional(std::string());
+
+		return text ? std::optional(*text + (news.trouble ? trouble_event(*news.trouble) : "")) : std::nullopt;
+	};
+
+	if (is_new && stream.last_snapshot != 0)
+		store_.http.sse_dropped += snapshot - stream.last_snapshot - 1;
+	stream.last = news.number;
+	stream.last_snapshot = snapshot;
+	stream.pending = streamed_.find(news.number, key);
+	stream.since_ns = clock_ns(CLOCK_MONOTONIC);
+	stream.sent = 0;
+	if (stream.pending)
+		return;
+	MHD_suspend_connection(stream.connection);
+	stream.next = streamed_.ask(news.number, key, std::move(make), waiter(stream.connection, stream.fd));
+	if (!stream.next) // it stops, or is behind by more than there are queries: the next news come
+		MHD_resume_connection(stream.connection);
+}
+
 ssize_t Server::on_stream(void *context, std::uint64_t, char *to, std::size_t most)
 {
 	auto *stream = static_cast<Stream *>(context);
 	Server &server = *stream->server;
 	std::unique_lock lock(server.mutex_);
 
+	if (stream->next) {
+		if (!stream->next->done())
+			return 0;
+		stream->pending = stream->next->text();
+		stream->next.reset();
+		if (!stream->pending)
+			return MHD_CONTENT_READER_END_OF_STREAM;
+	}
 	if (stream->left() == 0) {
 		const News news = server.store_.news();
 
@@ -636,24 +721,9 @@ ssize_t Server::on_stream(void *context, std::uint64_t, char *to, std::size_t mo
 			server.sleeping_.insert(stream);
 			return 0;
 		}
-
-		const std::uint64_t snapshot = news.snapshot ? news.snapshot->number : 0;
-		const bool is_new = snapshot != stream->last_snapshot;
-
-		if (is_new && stream->last_snapshot != 0)
-			server.store_.http.sse_dropped += snapshot - stream->last_snapshot - 1;
-		stream->last = news.number;
-		stream->last_snapshot = snapshot;
-		lock.unlock();
-		auto text = server.stream_cache_.get(news.number, fmt::format("{}stream {}", is_new, stream->query.key()), [&] {
-			return (is_new ? stream_events(*news.snapshot, stream->query, server.facts_) : "") +
-			       (news.trouble ? trouble_event(*news.trouble) : "");
-		});
-
-		lock.lock();
-		stream->pending = std::move(text);
-		stream->sent = 0;
-		stream->since_ns = clock_ns(CLOCK_MONOTONIC);
+		server.take_news(*stream, news);
+		if (!stream->pending)
+			return 0;
 	}
 	if (server.stopping_)
 		return MHD_CONTENT_READER_END_OF_STREAM;

@@ -109,7 +109,12 @@ void of_groups(Families &out, const Snapshot &s)
 	auto windows = gauge("swift_window_packets", "Sum of the measured flows' windows");
 	auto rate = gauge("swift_rate_bytes_per_second", "Bytes acknowledged per second");
 	auto retrans = counter("swift_retransmitted_packets_total", "Packets sent again");
+	auto segments = counter("swift_sent_segments_total", "Segments with data that were sent, those sent again too");
+	auto bytes = counter("swift_acked_bytes_total", "Bytes that receivers have acknowledged");
+	auto ended = counter("swift_ended_flows_total", "Flows that are gone");
 	auto stamps = gauge("swift_flows_by_stamp", "Measured flows by where their delays' stamps come from");
+	auto held = gauge("swift_flows_held", "Flows with something to send, by who holds them back");
+	auto idle = gauge("swift_idle_flows", "Live flows that had nothing to send");
 	auto limited = gauge("swift_flows_limited", "Measured flows by which window is the smaller one");
 
 	auto decreases = counter("swift_decreases_total", "Decisions that made a window smaller, by their cause");
@@ -117,6 +122,9 @@ void of_groups(Families &out, const Snapshot &s)
 
 	for (const GroupCounters &c : s.counters) {
 		add(retrans, labels_of(c.labels), static_cast<double>(c.retrans_pkts));
+		add(segments, labels_of(c.labels), static_cast<double>(c.segments));
+		add(bytes, labels_of(c.labels), static_cast<double>(c.bytes));
+		add(ended, labels_of(c.labels), static_cast<double>(c.ended));
 		for (std::size_t i = 0; c.decreases && i < causes; i++) {
 			const auto cause = static_cast<Cause>(i);
 			const auto n = static_cast<double>((*c.decreases)[i]);
@@ -135,6 +143,9 @@ void of_groups(Families &out, const Snapshot &s)
 		add(flows, labels_of(g.labels), static_cast<double>(g.flows));
 		add(measured, labels_of(g.labels), static_cast<double>(g.measured));
 		add(rate, labels_of(g.labels), g.rate_Bps);
+		add(idle, labels_of(g.labels), static_cast<double>(g.idle));
+		for (std::size_t i = 1; i < bounds; i++)
+			add(held, labels_of(g.labels, "by", bound_text(static_cast<Bound>(i))), static_cast<double>(g.held[i]));
 		if (g.measured == 0)
 			continue;
 		add(windows, labels_of(g.labels, "window", "fabric"), g.fcwnd_pkts);
@@ -153,7 +164,7 @@ void of_groups(Families &out, const Snapshot &s)
 			add(stamps, std::move(echo), static_cast<double>(g.echo[static_cast<std::size_t>(stamp)]));
 		}
 	}
-	for (auto *f : {&flows, &measured, &windows, &rate, &retrans, &decreases, &lost, &stamps, &limited, &sampled})
+	for (auto *f : {&flows, &measured, &windows, &rate, &retrans, &segments, &bytes, &ended, &decreases, &lost, &stamps, &limited, &held, &idle, &sampled})
 		out.push_back(std::move(*f));
 }
 
@@ -202,6 +213,9 @@ void of_service(Families &out, const Snapshot &s, const CollectStats &collect, c
 	auto requests = counter("swiftd_http_requests_total", "HTTP requests by their answer");
 	auto connections = gauge("swiftd_http_connections", "Open HTTP connections");
 	auto dropped = counter("swiftd_sse_dropped_total", "Events that readers were too slow for");
+	auto searches = counter("swiftd_searches_total", "Searches of all flows that were begun");
+	auto searches_cancelled = counter("swiftd_searches_cancelled_total", "Of them, those that nobody waited for any more");
+	auto searches_refused = counter("swiftd_searches_refused_total", "Searches that were refused: too many waited");
 	auto ended = counter("swiftd_sse_ended_total", "Event streams that were ended: their readers were too slow");
 	auto age = gauge("swiftd_snapshot_age_seconds", "Time since the newest look at the host's flows");
 	auto resident = gauge("process_resident_memory_bytes", "Resident memory size in bytes");
@@ -221,8 +235,12 @@ void of_service(Families &out, const Snapshot &s, const CollectStats &collect, c
 	add(cpu, {}, s.cpu_seconds);
 	add(ended, {}, static_cast<double>(http.sse_ended.load()));
 	add(age, {}, age_s);
+	add(searches, {}, static_cast<double>(http.searches.made.load()));
+	add(searches_cancelled, {}, static_cast<double>(http.searches.cancelled.load()));
+	add(searches_refused, {}, static_cast<double>(http.searches.refused.load()));
 	add(other, {}, static_cast<double>(s.summary.totals.dropped_prefixes));
-	for (auto *f : {&seconds, &collections, &errors, &requests, &connections, &dropped, &ended, &age,
+	for (auto *f : {&seconds, &collections, &errors, &requests, &connections, &dropped, &ended, &searches,
+			&searches_cancelled, &searches_refused, &age,
 			&resident, &cpu, &other})
 		out.push_back(std::move(*f));
 }

@@ -47,7 +47,7 @@ struct Config {
 		double min_us = 5;
 		double max_us = 1000;
 		double tolerance_percent = 1;
-		double step_percent = 25;
+		double step_percent = 100;
 		std::int64_t measure = 3;
 		std::int64_t hold_s = 600;
 		std::int64_t learn_s = 10;

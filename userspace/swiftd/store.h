@@ -36,6 +36,9 @@ struct GroupCounters {
 	FlowGroup labels;
 	std::int64_t seen_ns = 0; // when it had flows
 	std::uint64_t retrans_pkts = 0;
+	std::uint64_t segments = 0; // with data
+	std::uint64_t bytes = 0; // acknowledged
+	std::uint64_t ended = 0; // flows
 	std::optional<std::array<std::uint64_t, causes>> decreases;
 	std::array<DelayBuckets, parts> buckets{};
 	std::array<double, parts> sum_ns{};
@@ -112,6 +115,12 @@ struct HistoryPoint {
 };
 using History = std::deque<HistoryPoint>;
 
+struct WorkerStats {
+	std::atomic<std::uint64_t> made = 0; // begun
+	std::atomic<std::uint64_t> cancelled = 0; // of them: nobody waited any more
+	std::atomic<std::uint64_t> refused = 0; // too many waited
+};
+
 class HttpStats {
 public:
 	void answered(unsigned code);
@@ -119,6 +128,7 @@ public:
 	std::atomic<std::int64_t> connections = 0;
 	std::atomic<std::uint64_t> sse_dropped = 0;
 	std::atomic<std::uint64_t> sse_ended = 0;
+	WorkerStats searches;
 
 private:
 	mutable std::mutex mutex_;

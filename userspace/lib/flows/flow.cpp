@@ -31,6 +31,22 @@ std::string_view limit_text(Limit l)
 	return "both";
 }
 
+std::string_view bound_text(Bound b)
+{
+	static constexpr std::array<std::string_view, bounds> names = {
+		"none", "fabric", "host", "mixed", "application", "receiver", "send_buffer"};
+
+	return names[static_cast<std::size_t>(b)];
+}
+
+std::optional<Bound> parse_bound(std::string_view text)
+{
+	for (std::size_t i = 1; i < bounds; i++)
+		if (bound_text(static_cast<Bound>(i)) == text)
+			return static_cast<Bound>(i);
+	return std::nullopt;
+}
+
 std::string_view tcp_state_text(std::uint8_t state)
 {
 	// In the kernel's order, from TCP_ESTABLISHED = 1.

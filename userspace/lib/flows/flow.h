@@ -3,6 +3,7 @@
 // show, and the module's own record, decoded. Plain data; who fills it is diag.h.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -18,6 +19,9 @@ inline constexpr std::string_view guarded_cc_name = "swift-reno";
 
 enum class Stamp : std::uint8_t { none, software, hardware };
 enum class Limit : std::uint8_t { fabric, host, both };
+// Who holds a flow back: verdict.h. none: nothing measured it. mixed: fabric and host alike.
+enum class Bound : std::uint8_t { none, fabric, host, mixed, application, receiver, send_buffer };
+inline constexpr std::size_t bounds = 7;
 
 // struct tcp_swift_info, with the stamp sources taken out of the delays.
 struct SwiftRecord {
@@ -43,6 +47,13 @@ struct SwiftRecord {
 	}
 };
 
+// How long a sender had data, and of that who else than the window held it: sums since the flow began.
+struct SenderTimes {
+	std::uint64_t busy_us = 0; // the rest in it
+	std::uint64_t rwnd_limited_us = 0; // the peer's window was full
+	std::uint64_t sndbuf_limited_us = 0; // the application waited for room in the send buffer
+};
+
 // Of struct tcp_info.
 struct TcpCounters {
 	std::uint32_t srtt_us = 0;
@@ -55,6 +66,10 @@ struct TcpCounters {
 	std::uint64_t pacing_rate_Bps = 0;
 	std::uint64_t bytes_acked = 0;
 	std::uint32_t notsent_bytes = 0; // of what the application has written
+	std::uint32_t unacked_pkts = 0;
+	std::uint32_t segments_sent = 0; // with data, again too; modulo 2^32
+	bool app_limited = false; // the newest rate is the application's
+	SenderTimes times;
 
 	[[nodiscard]] bool has_min_rtt() const { return min_rtt_us != 0 && min_rtt_us != 0xffffffffU; }
 };
@@ -70,6 +85,7 @@ struct Flow {
 	std::optional<TcpCounters> tcp;
 	std::optional<SwiftRecord> swift;
 	bool from_bpf = false; // the record is a BPF variant's, out of the socket's storage
+	Bound held = Bound::none; // as far as somebody has asked held_by()
 
 	[[nodiscard]] bool is_swift() const { return cc == cc_name; }
 	[[nodiscard]] bool is_guarded() const { return cc == guarded_cc_name; }
@@ -81,6 +97,10 @@ struct Flow {
 
 [[nodiscard]] std::string_view stamp_text(Stamp s); // none, sw, hw
 [[nodiscard]] std::string_view limit_text(Limit l); // fabric, host, both
+[[nodiscard]] std::string_view bound_text(Bound b); // none, fabric, ..., send_buffer
+// Who can be asked for: all but none.
+[[nodiscard]] std::optional<Bound> parse_bound(std::string_view text);
+inline constexpr std::string_view bounds_allowed = "fabric, host, mixed, application, receiver, send_buffer";
 [[nodiscard]] std::string_view tcp_state_text(std::uint8_t state); // as ss prints it
 
 } // namespace swift

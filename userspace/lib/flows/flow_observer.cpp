@@ -2,6 +2,7 @@
 #include "flow_observer.h"
 
 #include "clock_ns.h"
+#include "text.h"
 
 namespace swift {
 
@@ -10,6 +11,16 @@ namespace {
 constexpr std::size_t alive_every_flows = 1 << 15;
 
 } // namespace
+
+SummaryOptions verdict_options(const Files &files)
+{
+	SummaryOptions o;
+
+	if (auto text = read_sysctl(files, "net.ipv4.tcp_swift.endpoint_target_ns"))
+		if (auto v = parse_int("", *text, 1, ns_per_s))
+			o.endpoint_target_ns = static_cast<std::uint64_t>(*v);
+	return o;
+}
 
 Result<FlowObserver> FlowObserver::open(FlowTableOptions options, Storages storages,
 					std::int64_t storages_every_ns)

@@ -13,7 +13,9 @@
 #include "fd.h"
 #include "flow_table.h"
 #include "iface_map.h"
+#include "files.h"
 #include "result.h"
+#include "verdict.h"
 
 namespace swift {
 
@@ -22,6 +24,9 @@ struct FlowLook {
 	DiagStatus status; // of the kernel's list
 	bool ifaces_known = true; // else interfaces are those of the look before
 };
+
+// What verdicts depend on, as the module has it now; else its defaults.
+[[nodiscard]] SummaryOptions verdict_options(const Files &files);
 
 class FlowObserver {
 public:

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "flow_table.h"
 
+#include "flow_json.h"
+
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -43,20 +45,50 @@ bool same_flow(const FlowRow &a, const FlowRow &b)
 	       a.remote_bytes == b.remote_bytes && a.local_bytes == b.local_bytes;
 }
 
+// @now and @before: sums that never get smaller.
+void set_shares(SenderState &s, const SenderTimes &now, const SenderTimes &before, double interval_s)
+{
+	const auto since = [](std::uint64_t a, std::uint64_t b) { return static_cast<double>(a > b ? a - b : 0); };
+	const double busy_us = since(now.busy_us, before.busy_us);
+	const auto of_busy = [&](double us) {
+		return busy_us > 0 ? static_cast<float>(std::min(us / busy_us, 1.0)) : 0.0F;
+	};
+
+	s.busy = static_cast<float>(std::min(busy_us / (interval_s * 1e6), 1.0));
+	s.rwnd_limited = of_busy(since(now.rwnd_limited_us, before.rwnd_limited_us));
+	s.sndbuf_limited = of_busy(since(now.sndbuf_limited_us, before.sndbuf_limited_us));
+}
+
 void count(FlowRow &row, const FlowRow &before, double interval_s)
 {
 	row.first_seen_ns = before.first_seen_ns;
-	if (!row.counted || !before.counted || interval_s <= 0)
+	if (!row.sender.known || !before.sender.known || interval_s <= 0)
 		return;
+	set_shares(row.sender, row.times, before.times, interval_s);
 	if (row.bytes_acked > before.bytes_acked)
-		row.rate_Bps = static_cast<float>(
-			static_cast<double>(row.bytes_acked - before.bytes_acked) / interval_s);
+		row.bytes_new = row.bytes_acked - before.bytes_acked;
+	row.segments_new = row.segments_sent - before.segments_sent;
+	row.rate_Bps = static_cast<float>(static_cast<double>(row.bytes_new) / interval_s);
 	if (row.retrans_total > before.retrans_total)
 		row.retrans_new = row.retrans_total - before.retrans_total;
 	row.retrans_per_s = static_cast<float>(row.retrans_new / interval_s);
 }
 
 } // namespace
+
+SenderState sender_state(const TcpCounters &tcp)
+{
+	SenderState s;
+
+	s.known = true;
+	s.app_limited = tcp.app_limited;
+	s.backlogged = tcp.notsent_bytes > 0;
+	s.in_flight = tcp.unacked_pkts > 0;
+	// How old it is nobody says: it is busy if it is now.
+	set_shares(s, tcp.times, {}, 1);
+	s.busy = s.backlogged || s.in_flight ? 1 : 0;
+	return s;
+}
 
 Prefix prefix_of(const Address &remote, const std::vector<Prefix> &prefixes)
 {
@@ -310,13 +342,10 @@ void FlowTable::begin(std::int64_t now_ns, const IfaceMap &ifaces)
 	ifaces_generation_ = ifaces.generation();
 }
 
-void FlowTable::add(const Flow &flow)
+FlowRow row_of(const Flow &flow)
 {
 	FlowRow row;
 
-	row.cc = cc_of(flow.cc);
-	if (!cc_wanted_[row.cc])
-		return;
 	row.cookie = flow.cookie;
 	row.local_bytes = flow.local.address.bytes;
 	row.remote_bytes = flow.remote.address.bytes;
@@ -327,9 +356,10 @@ void FlowTable::add(const Flow &flow)
 	row.state = flow.state;
 	row.from_bpf = flow.from_bpf;
 	if (flow.tcp) {
-		row.counted = true;
-		row.backlogged = flow.tcp->notsent_bytes > 0;
+		row.sender = sender_state(*flow.tcp);
+		row.times = flow.tcp->times;
 		row.bytes_acked = flow.tcp->bytes_acked;
+		row.segments_sent = flow.tcp->segments_sent;
 		row.srtt_us = flow.tcp->srtt_us;
 		row.min_rtt_us = flow.tcp->min_rtt_us;
 		row.snd_cwnd_pkts = flow.tcp->snd_cwnd_pkts;
@@ -339,8 +369,17 @@ void FlowTable::add(const Flow &flow)
 		row.measured = true;
 		row.swift = *flow.swift;
 	}
+	return row;
+}
 
-	now_->rows.push_back(row);
+void FlowTable::add(const Flow &flow)
+{
+	const std::uint8_t cc = cc_of(flow.cc);
+
+	if (!cc_wanted_[cc])
+		return;
+	now_->rows.push_back(row_of(flow));
+	now_->rows.back().cc = cc;
 }
 
 // Finds what @row was before, and where it counts.
@@ -356,6 +395,8 @@ void FlowTable::link(FlowRow &row)
 			before = before_index_.find(before_->rows, row);
 		if (before)
 			hint_ = static_cast<std::size_t>(before - before_->rows.data()) + 1;
+		if (before)
+			stayed_[static_cast<std::size_t>(before - before_->rows.data())] = true;
 	}
 	row.first_seen_ns = now_->now_ns;
 	if (before)
@@ -377,13 +418,16 @@ void FlowTable::link(FlowRow &row)
 	now_->dropped_prefixes += groups_[row.group].prefix == 0;
 }
 
-// New since the dump before, so that all it has lost it has lost since then. At first, and
+// New since the dump before, so that all it has sent and lost it has since then. At first, and
 // when it is other flows that are looked at, nobody knows.
 void FlowTable::join(FlowRow &row)
 {
 	now_->joined++;
-	if (before_ && !regroup_ && row.counted)
-		row.retrans_new = row.retrans_total;
+	if (!before_ || regroup_ || !row.sender.known)
+		return;
+	row.retrans_new = row.retrans_total;
+	row.bytes_new = row.bytes_acked;
+	row.segments_new = row.segments_sent;
 }
 
 std::shared_ptr<const FlowSet> FlowTable::end()
@@ -394,6 +438,7 @@ std::shared_ptr<const FlowSet> FlowTable::end()
 
 	// Each row's slot is somewhere else in a large table: memory, not work, is what it costs.
 	now_index_.reset(rows.size());
+	stayed_.assign(had, false);
 	for (std::size_t i = 0; i < rows.size(); i++) {
 		if (i + prefetched_rows < rows.size())
 			now_index_.prefetch(rows[i + prefetched_rows]);
@@ -408,6 +453,10 @@ std::shared_ptr<const FlowSet> FlowTable::end()
 		slot = static_cast<std::uint32_t>(++kept);
 	}
 	rows.resize(kept);
+	now_->left_of_group.assign(groups_.size(), 0);
+	for (std::size_t i = 0; i < had && !regroup_; i++)
+		if (!stayed_[i])
+			now_->left_of_group[before_->rows[i].group]++;
 	expire_groups();
 	now_->groups = group_labels_;
 	now_->ccs = ccs_.all();

@@ -28,6 +28,21 @@ struct FlowGroup {
 	auto operator<=>(const FlowGroup &) const = default;
 };
 
+// What TCP knows of who holds a sender back, besides its window.
+struct SenderState {
+	bool known = false; // the kernel gave its tcp_info
+	bool app_limited = false; // its newest rate is the application's
+	bool backlogged = false; // the application has written more than was sent
+	bool in_flight = false; // something is to be acknowledged
+	// Since the dump before; of a flow that is new, since it began.
+	float busy = 0; // of the time: it had data
+	float rwnd_limited = 0; // of the busy time
+	float sndbuf_limited = 0;
+
+	[[nodiscard]] bool idle() const { return known && busy <= 0 && !backlogged && !in_flight; }
+};
+[[nodiscard]] SenderState sender_state(const TcpCounters &tcp);
+
 struct FlowRow {
 	std::uint64_t cookie = 0;
 	std::uint64_t bytes_acked = 0;
@@ -38,8 +53,13 @@ struct FlowRow {
 	std::uint32_t min_rtt_us = 0;
 	std::uint32_t snd_cwnd_pkts = 0;
 	std::uint32_t retrans_total = 0;
-	std::uint32_t retrans_new = 0; // in the last interval
+	std::uint32_t retrans_new = 0; // in the last interval, as are these
+	std::uint32_t segments_sent = 0;
+	std::uint32_t segments_new = 0;
+	std::uint64_t bytes_new = 0; // acknowledged
 	SwiftRecord swift; // if measured
+	SenderState sender;
+	SenderTimes times;
 	std::uint32_t group = 0; // of FlowSet::groups
 	std::array<std::uint8_t, 16> local_bytes{};
 	std::array<std::uint8_t, 16> remote_bytes{};
@@ -48,8 +68,6 @@ struct FlowRow {
 	bool local_v6 = false; // both are IPv6, but for what they map
 	bool measured = false; // there is a record of swift's
 	bool from_bpf = false;
-	bool counted = false; // the kernel gave its tcp_info
-	bool backlogged = false; // there is more to send than may be sent now
 	std::uint8_t state = 0;
 	std::uint8_t cc = 0; // of FlowSet::ccs
 	std::uint16_t iface = 0; // of FlowSet::ifaces
@@ -69,6 +87,7 @@ struct FlowSet {
 	std::vector<std::string> ifaces;
 	std::size_t joined = 0;
 	std::size_t left = 0;
+	std::vector<std::uint32_t> left_of_group; // of each of @groups, flows that have ended
 	std::size_t dropped_prefixes = 0; // flows whose prefix had to become "other"
 };
 
@@ -170,6 +189,7 @@ private:
 	const IfaceMap *ifaces_ = nullptr;
 	std::uint64_t ifaces_generation_ = 0;
 	bool regroup_ = false; // old rows' groups are of no use
+	std::vector<bool> stayed_; // of before_'s rows
 
 	Names ccs_;
 	std::vector<bool> cc_wanted_;

@@ -8,32 +8,32 @@ namespace swift {
 
 namespace {
 
-struct Work {
-	PartHistograms sampled;
-	HeldFlows held;
-};
-
-void sample(Work &work, Part part, std::uint64_t ns)
+void sample(PartHistograms &sampled, Part part, std::uint64_t ns)
 {
-	auto &h = work.sampled[static_cast<std::size_t>(part)];
+	auto &h = sampled[static_cast<std::size_t>(part)];
 
 	if (!h)
 		h.emplace();
 	h->add(static_cast<std::uint32_t>(std::min<std::uint64_t>(ns, 0xffffffffU)));
 }
 
-void take(GroupSummary &g, Work &work, const FlowRow &row, const SummaryOptions &options)
+void take(GroupSummary &g, PartHistograms &sampled, const FlowRow &row, const SummaryOptions &options)
 {
 	g.flows++;
 	g.rate_Bps += static_cast<double>(row.rate_Bps);
 	g.retrans_new += row.retrans_new;
+	g.segments_new += row.segments_new;
+	g.bytes_new += row.bytes_new;
+	if (row.sender.idle())
+		g.idle++;
+	else
+		g.held[static_cast<std::size_t>(held_by(row, options))]++;
 	if (row.srtt_us)
-		sample(work, Part::rtt, std::uint64_t{row.srtt_us} * 1000);
+		sample(sampled, Part::rtt, std::uint64_t{row.srtt_us} * 1000);
 	if (!row.measured)
 		return;
 
 	const SwiftRecord &r = row.swift;
-	const HeldBy by = held_by(r, options);
 
 	g.measured++;
 	g.fcwnd_pkts += r.fcwnd_pkts();
@@ -41,12 +41,9 @@ void take(GroupSummary &g, Work &work, const FlowRow &row, const SummaryOptions 
 	g.limited[static_cast<std::size_t>(r.limit())]++;
 	g.stamps[static_cast<std::size_t>(r.local_stamp)]++;
 	g.echo[static_cast<std::size_t>(r.echo_stamp)]++;
-	sample(work, Part::fabric, r.fabric_ns);
-	sample(work, Part::host, r.endpoint_ns);
-	sample(work, Part::target, r.target_ns);
-	work.held.by_fabric += by.fabric;
-	work.held.by_host += by.host;
-	work.held.all += by.fabric || by.host;
+	sample(sampled, Part::fabric, r.fabric_ns);
+	sample(sampled, Part::host, r.endpoint_ns);
+	sample(sampled, Part::target, r.target_ns);
 }
 
 Quantiles quantiles(const LogHistogram &h)
@@ -89,7 +86,7 @@ Summary summarize(const FlowSet &set, const HistogramSource *histograms,
 		  const SummaryOptions &options)
 {
 	std::vector<GroupSummary> groups(set.groups.size());
-	std::vector<Work> work(set.groups.size());
+	std::vector<PartHistograms> sampled(set.groups.size());
 	Summary out;
 
 	out.now_ns = set.now_ns;
@@ -101,12 +98,15 @@ Summary summarize(const FlowSet &set, const HistogramSource *histograms,
 	for (const std::string &cc : set.ccs)
 		guarded.push_back(cc == guarded_cc_name);
 	for (const FlowRow &row : set.rows) {
-		take(groups[row.group], work[row.group], row, options);
+		take(groups[row.group], sampled[row.group], row, options);
 		out.totals.guarded_flows += guarded[row.cc];
 		out.totals.swift_flows += row.measured && !guarded[row.cc];
 		out.totals.rate_Bps += static_cast<double>(row.rate_Bps);
 		out.totals.retrans_new += row.retrans_new;
 	}
+	for (std::size_t i = 0; i < set.left_of_group.size() && i < set.groups.size(); i++)
+		if (set.left_of_group[i] > 0)
+			out.ended.emplace_back(set.groups[i], set.left_of_group[i]);
 	std::vector<std::size_t> order;
 
 	for (std::size_t i = 0; i < groups.size(); i++)
@@ -132,7 +132,7 @@ Summary summarize(const FlowSet &set, const HistogramSource *histograms,
 		g.sampled = !all;
 		out.sampled &= g.sampled;
 		for (std::size_t p = 0; p < parts; p++) {
-			const auto &h = all && all->delays[p] ? all->delays[p] : work[i].sampled[p];
+			const auto &h = all && all->delays[p] ? all->delays[p] : sampled[i][p];
 
 			if (!h || h->empty())
 				continue;
@@ -140,7 +140,7 @@ Summary summarize(const FlowSet &set, const HistogramSource *histograms,
 			g.buckets[p] = delay_buckets(*h);
 			g.sum_ns[p] = static_cast<double>(h->sum());
 		}
-		g.verdict = group_verdict(g, work[i].held);
+		g.verdict = group_verdict(g);
 		out.groups.push_back(std::move(g));
 	}
 	return out;

@@ -63,7 +63,9 @@ struct GroupSummary {
 	std::size_t flows = 0;
 	std::size_t measured = 0; // by swift
 	double rate_Bps = 0;
-	std::uint64_t retrans_new = 0;
+	std::uint64_t retrans_new = 0; // in the last interval, as are these
+	std::uint64_t segments_new = 0;
+	std::uint64_t bytes_new = 0; // acknowledged
 	double fcwnd_pkts = 0; // sums
 	double ecwnd_pkts = 0;
 	bool sampled = true; // its histograms are of the flows' newest values
@@ -72,6 +74,8 @@ struct GroupSummary {
 	std::array<double, parts> sum_ns{};
 	std::optional<std::array<std::uint64_t, causes>> decreases; // not told by flows' newest values
 	std::array<std::size_t, 3> limited{}; // by enum Limit
+	HeldFlows held{};
+	std::size_t idle = 0; // flows that had nothing to send
 	std::array<std::size_t, 3> stamps{}; // by enum Stamp
 	std::array<std::size_t, 3> echo{};
 	Verdict verdict;
@@ -97,6 +101,7 @@ struct Summary {
 	bool sampled = true; // all groups are
 	Totals totals;
 	std::vector<GroupSummary> groups; // those with flows, most flows first
+	std::vector<std::pair<FlowGroup, std::uint64_t>> ended; // flows of the last interval, of any group
 };
 
 [[nodiscard]] Summary summarize(const FlowSet &set, const HistogramSource *histograms,

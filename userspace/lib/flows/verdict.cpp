@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "verdict.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <cmath>
 
@@ -11,11 +13,13 @@ namespace swift {
 
 namespace {
 
-// A part of the path holds a flow back if its window is the smaller one and its delay has come
-// near its target: idle flows have windows as well.
+// Of its busy time a flow is held back by the receiver or the send buffer from here on; of all
+// time a flow without data is held back by its application below it.
+constexpr float most_of_it = 0.5F;
+// A delay is a cause where it has come near its target.
 constexpr double near_target = 0.5;
-// Of the measured flows; fewer held back than this, and it is nobody's fault.
-constexpr double held_share = 0.25;
+// Of the flows that have something to send, the network has to hold this share to get the blame.
+constexpr double network_share = 0.25;
 constexpr double clear_factor = 2; // one cause has so many times the other's flows
 
 std::string ns_text(double ns)
@@ -36,90 +40,170 @@ std::string hosts_text(const GroupSummary &g)
 	return "the hosts at both ends of " + g.labels.dst_prefix;
 }
 
-} // namespace
-
-HeldBy held_by(const SwiftRecord &r, const SummaryOptions &options)
+// Swift's window holds it: whose?
+Bound window_bound(const SwiftRecord &r, const SummaryOptions &options)
 {
-	const bool fabric_near = r.fabric_ns >= near_target * r.target_ns;
-	const bool host_near = static_cast<double>(r.endpoint_ns) >=
-			       near_target * static_cast<double>(options.endpoint_target_ns);
+	if (r.limit() != Limit::both)
+		return r.limit() == Limit::fabric ? Bound::fabric : Bound::host;
 
-	return {r.limit() != Limit::host && r.target_ns > 0 && fabric_near,
-		r.limit() != Limit::fabric && host_near};
+	// Both have grown to the same: the delay tells.
+	const double fabric = r.target_ns > 0 ? static_cast<double>(r.fabric_ns) / r.target_ns : 0;
+	const double host = r.endpoint_ns / static_cast<double>(options.endpoint_target_ns);
+
+	if (fabric >= near_target && host >= near_target)
+		return Bound::mixed;
+	return host > fabric ? Bound::host : Bound::fabric;
 }
 
-Verdict group_verdict(const GroupSummary &g, const HeldFlows &held)
+std::string percent(float share)
+{
+	return fmt::format("{:.0f} %", static_cast<double>(share) * 100);
+}
+
+std::string_view prefixed(Bound b)
+{
+	return b == Bound::send_buffer ? "send-buffer-bound: " :
+	       b == Bound::receiver    ? "receiver-bound: " :
+	       b == Bound::application ? "application-bound: " :
+	       b == Bound::host	       ? "host-bound: " :
+	       b == Bound::fabric      ? "fabric-bound: " :
+	       b == Bound::mixed       ? "mixed: " :
+					 "not measured: ";
+}
+
+} // namespace
+
+Bound held_by(const SenderState &s, const SwiftRecord *r, const SummaryOptions &options)
+{
+	if (s.known) {
+		if (!s.backlogged && (!s.in_flight && s.busy < most_of_it))
+			return Bound::application;
+		if (s.rwnd_limited + s.sndbuf_limited >= most_of_it)
+			return s.rwnd_limited >= s.sndbuf_limited ? Bound::receiver : Bound::send_buffer;
+		if (!s.backlogged && (s.app_limited || s.busy < most_of_it))
+			return Bound::application;
+	}
+	return r ? window_bound(*r, options) : Bound::none;
+}
+
+Bound held_by(const FlowRow &row, const SummaryOptions &options)
+{
+	return held_by(row.sender, row.measured ? &row.swift : nullptr, options);
+}
+
+Bound held_by(const Flow &flow, const SummaryOptions &options)
+{
+	return held_by(flow.tcp ? sender_state(*flow.tcp) : SenderState(), flow.swift ? &*flow.swift : nullptr, options);
+}
+
+namespace {
+
+// Of flows that have something to send: the network, or else who holds most of them.
+Bound group_bound(const GroupSummary &g)
+{
+	const auto n = [&](Bound b) { return static_cast<double>(g.held[static_cast<std::size_t>(b)]); };
+	const double by_fabric = n(Bound::fabric) + n(Bound::mixed);
+	const double by_host = n(Bound::host) + n(Bound::mixed);
+	const double network = n(Bound::fabric) + n(Bound::host) + n(Bound::mixed);
+	const double active = static_cast<double>(g.flows - g.idle) - n(Bound::none);
+
+	if (network > 0 && network >= network_share * active)
+		return by_host >= clear_factor * by_fabric ? Bound::host :
+		       by_fabric >= clear_factor * by_host ? Bound::fabric :
+							     Bound::mixed;
+
+	Bound most = Bound::application;
+
+	for (const Bound b : {Bound::receiver, Bound::send_buffer})
+		if (n(b) > n(most))
+			most = b;
+	// Where Swift measures nothing, that nothing else holds them says nothing.
+	return g.measured == 0 && n(Bound::none) > n(most) ? Bound::none : most;
+}
+
+} // namespace
+
+Verdict group_verdict(const GroupSummary &g)
 {
 	const auto median = [&](Part p) { return g.delay(p) ? g.delay(p)->p50 : 0; };
 	Verdict v;
 
 	v.fabric_ns = median(Part::fabric);
 	v.host_ns = median(Part::host);
+	v.bound = group_bound(g);
 
+	const std::string &to = g.labels.dst_prefix;
 	const std::string fabric = ns_text(v.fabric_ns) + " of a target of " + ns_text(median(Part::target));
-	const auto by_fabric = static_cast<double>(held.by_fabric);
-	const auto by_host = static_cast<double>(held.by_host);
+	const std::string hosts = hosts_text(g);
+	const std::size_t held = g.held[static_cast<std::size_t>(v.bound)];
+	const std::size_t active = g.flows - g.idle;
 
-	if (g.measured == 0) {
-		v.text = "not measured: no flow here runs swift";
-	} else if (static_cast<double>(held.all) < held_share * static_cast<double>(g.measured)) {
-		v.text = "no bottleneck: the fabric to " + g.labels.dst_prefix + " takes " + fabric +
-			 ", the hosts " + ns_text(v.host_ns);
-	} else if (by_host >= clear_factor * by_fabric) {
-		v.bound = Bound::host;
-		v.text = "host-bound: " + hosts_text(g) +
-			 (hosts_text(g).starts_with("this") ? " adds " : " add ") + ns_text(v.host_ns);
-	} else if (by_fabric >= clear_factor * by_host) {
-		v.bound = Bound::fabric;
-		v.text = "fabric-bound: the path to " + g.labels.dst_prefix + " takes " + fabric;
-	} else {
-		v.bound = Bound::mixed;
-		v.text = "mixed: the path to " + g.labels.dst_prefix + " takes " + fabric + ", " +
-			 hosts_text(g) + " add " + ns_text(v.host_ns);
+	v.text = prefixed(v.bound);
+	switch (v.bound) {
+	case Bound::none:
+		v.text += "no flow here runs swift";
+		break;
+	case Bound::fabric:
+		v.text += "the path to " + to + " takes " + fabric;
+		break;
+	case Bound::host:
+		v.text += hosts + (hosts.starts_with("this") ? " adds " : " add ") + ns_text(v.host_ns);
+		break;
+	case Bound::mixed:
+		v.text += "the path to " + to + " takes " + fabric + ", " + hosts + " add " + ns_text(v.host_ns);
+		break;
+	case Bound::application:
+		v.text += active == 0 ? "no flow to " + to + " has anything to send" :
+					fmt::format("{} of {} flows to {} send all they have", held, active, to);
+		break;
+	case Bound::receiver:
+		v.text += fmt::format("{} of {} flows wait for the receive windows of {}", held, active, to);
+		break;
+	case Bound::send_buffer:
+		v.text += fmt::format("{} of {} flows to {} fill their send buffers here", held, active, to);
+		break;
 	}
 	return v;
-}
-
-std::string_view bound_text(Bound b)
-{
-	static constexpr std::array<std::string_view, 4> names = {"none", "fabric", "host", "mixed"};
-
-	return names[static_cast<std::size_t>(b)];
 }
 
 Verdict flow_verdict(const FlowRow &row, const SummaryOptions &options)
 {
 	const SwiftRecord &r = row.swift;
+	const SenderState &s = row.sender;
 	Verdict v;
 
-	if (!row.measured) {
-		v.text = "not measured: it does not run swift";
-		return v;
-	}
-
-	const HeldBy by = held_by(r, options);
 	const std::string fabric =
 		"the fabric takes " + ns_text(r.fabric_ns) + " of a target of " + ns_text(r.target_ns);
 	const std::string host = "the hosts add " + ns_text(r.endpoint_ns);
 
-	v.fabric_ns = r.fabric_ns;
-	v.host_ns = r.endpoint_ns;
-	v.bound = by.fabric && by.host ? Bound::mixed :
-		  by.fabric	       ? Bound::fabric :
-		  by.host	       ? Bound::host :
-					 Bound::none;
+	if (row.measured) {
+		v.fabric_ns = r.fabric_ns;
+		v.host_ns = r.endpoint_ns;
+	}
+	v.bound = held_by(row, options);
+	v.text = prefixed(v.bound);
 	switch (v.bound) {
 	case Bound::none:
-		v.text = "no bottleneck: " + fabric + ", " + host;
+		v.text += "it does not run swift";
 		break;
 	case Bound::fabric:
-		v.text = "fabric-bound: " + fabric;
+		v.text += fabric;
 		break;
 	case Bound::host:
-		v.text = "host-bound: " + host;
+		v.text += host;
 		break;
 	case Bound::mixed:
-		v.text = "mixed: " + fabric + ", " + host;
+		v.text += fabric + ", " + host;
+		break;
+	case Bound::application:
+		v.text += s.idle() ? "it has nothing to send" : "it sends all that it has";
+		break;
+	case Bound::receiver:
+		v.text += "the peer's receive window was full for " + percent(s.rwnd_limited) +
+			  " of the time that it had data";
+		break;
+	case Bound::send_buffer:
+		v.text += "its send buffer was full for " + percent(s.sndbuf_limited) + " of the time that it had data";
 		break;
 	}
 	return v;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Who holds flows back, the fabric or a host: the rule, and the sentence that says so. Pure
-// functions of what they are given.
+// Who holds flows back: the application, the receiver's window, the send buffer, the fabric or a
+// host: the rule, and the sentence that says so. Pure functions of what they are given.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -13,9 +14,6 @@
 namespace swift {
 
 struct GroupSummary;
-
-enum class Bound : std::uint8_t { none, fabric, host, mixed };
-[[nodiscard]] std::string_view bound_text(Bound b);
 
 struct Verdict {
 	Bound bound = Bound::none;
@@ -28,22 +26,16 @@ struct SummaryOptions {
 	std::uint64_t endpoint_target_ns = 1'000'000; // the sysctl's default
 };
 
-// Who holds a measured flow back.
-struct HeldBy {
-	bool fabric = false;
-	bool host = false;
-};
-[[nodiscard]] HeldBy held_by(const SwiftRecord &r, const SummaryOptions &options);
+// Who holds a flow back. This is the rule; all that names a culprit asks it. @r: nullptr if swift
+// does not measure the flow.
+[[nodiscard]] Bound held_by(const SenderState &sender, const SwiftRecord *r, const SummaryOptions &options);
+[[nodiscard]] Bound held_by(const FlowRow &row, const SummaryOptions &options);
+[[nodiscard]] Bound held_by(const Flow &flow, const SummaryOptions &options);
 
-// Of a group's flows, how many are held back.
-struct HeldFlows {
-	std::size_t by_fabric = 0;
-	std::size_t by_host = 0;
-	std::size_t all = 0;
-};
+using HeldFlows = std::array<std::size_t, bounds>; // by enum Bound, without those that are idle
 
 // @g but for its verdict.
-[[nodiscard]] Verdict group_verdict(const GroupSummary &g, const HeldFlows &held);
+[[nodiscard]] Verdict group_verdict(const GroupSummary &g);
 [[nodiscard]] Verdict flow_verdict(const FlowRow &row, const SummaryOptions &options);
 
 } // namespace swift

@@ -6,6 +6,7 @@
 
 #include "json.h"
 #include "text.h"
+#include "verdict.h"
 
 namespace swift {
 
@@ -124,7 +125,9 @@ TuneObservation observe_flows(const FlowSet &set, const std::string &cc,
 		seen.flows++;
 		seen.rate_bps += 8.0 * static_cast<double>(row.rate_Bps);
 		srtt_us.push_back(row.srtt_us);
-		limited += row.backlogged && row.swift.limit() != Limit::host;
+		const Bound by = held_by(row, {});
+
+		limited += by == Bound::fabric || by == Bound::mixed;
 	}
 	if (!seen.flows)
 		return seen;

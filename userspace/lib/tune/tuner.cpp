@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <numbers>
 
 #include "text.h"
 
@@ -12,12 +13,27 @@ namespace swift {
 
 namespace {
 
-// A fall like this needs no second look.
+// A fall like this needs no second look, if it is this many times the noise, too.
 constexpr double abort_below = 0.7;
+constexpr double abort_noise = 4;
+constexpr double least_abort_below = 0.1;
+constexpr double most_noise = 0.5; // that one observation tells of
+constexpr double noise_weight = 0.02;
 // How fast the usual throughput follows what is seen.
 constexpr double usual_weight = 0.1;
 // Turns with so different numbers of flows are not comparable.
 constexpr double max_flows_ratio = 1.5;
+// Of an attempt whose loss is just the tolerance: how likely it is taken for less, for the first
+// attempts_at_par; later ones share as much, as 1/n^2 of them.
+constexpr double most_wrong = 0.01;
+constexpr double attempts_at_par = 8;
+constexpr double enough_power = 1.28; // quantile: nine of ten that lose nothing are kept
+constexpr double surely_worse = 2.6; // standard errors beyond what may be lost: no need to go on
+constexpr double most_of_base = 4; // times the candidate: above nothing is to be found
+// Finer steps are worth it where noise lets them be told apart soon.
+constexpr double fine_step = 1.3;
+constexpr unsigned fine_pairs = 60;
+constexpr double same_value = 1.03;
 
 std::string us(double ns)
 {
@@ -47,6 +63,23 @@ bool comparable(unsigned a, unsigned b)
 	return std::max(a, b) <= max_flows_ratio * std::min(a, b);
 }
 
+// The quantile of the normal distribution that is exceeded with probability @p, to 0.1.
+double normal_quantile(double p)
+{
+	const double l = 2 * std::log(1 / p);
+
+	return std::sqrt(std::max(l - std::log(l) - std::log(2 * std::numbers::pi), 0.0));
+}
+
+// Student's quantile over the normal distribution's, for @freedom degrees (Cornish and Fisher).
+double student_factor(double z, double freedom)
+{
+	const double z2 = z * z;
+
+	return 1 + (z2 + 1) / (4 * freedom) + (5 * z2 * z2 + 16 * z2 + 3) / (96 * freedom * freedom) +
+	       (3 * z2 * z2 * z2 + 19 * z2 * z2 + 17 * z2 - 15) / (384 * freedom * freedom * freedom);
+}
+
 Result<void> in_range(const char *name, double value, double lo, double hi)
 {
 	if (value >= lo && value <= hi)
@@ -69,12 +102,12 @@ Result<void> TuneOptions::check() const
 		{ "min_ns", static_cast<double>(min_ns), 1'000, 1e9 },
 		{ "max_ns", static_cast<double>(max_ns), static_cast<double>(min_ns), 1e9 },
 		{ "tolerance", tolerance, 0.001, 0.2 },
-		{ "step", step, 1.01, 2 },
+		{ "step", step, 1.01, 4 },
 		{ "last_step", last_step, 1.005, step },
 		{ "settle", static_cast<double>(settle), 0, 1000 },
 		{ "measure", static_cast<double>(measure), 1, 1000 },
 		{ "min_pairs", static_cast<double>(min_pairs), 2, 100 },
-		{ "max_pairs", static_cast<double>(max_pairs), static_cast<double>(min_pairs), 100 },
+		{ "max_pairs", static_cast<double>(max_pairs), static_cast<double>(min_pairs), 1e6 },
 		{ "hold_s", hold_s, 0, 1e9 },
 		{ "min_limited", min_limited, 0, 1 },
 	};
@@ -102,7 +135,9 @@ std::string_view tune_event_text(TuneEvent::Kind k)
 
 Tuner::Tuner(const TuneOptions &options, std::uint32_t current_ns, std::uint32_t proposal_ns) :
 	options_(options), kept_ns_(current_ns), set_ns_(current_ns),
-	down_(!proposal_ns || proposal_ns <= current_ns), ratio_(options.step)
+	down_(!proposal_ns || proposal_ns <= current_ns), ratio_(options.step),
+	reference_ns_(current_ns),
+	ceiling_ns_(bounded(std::max(2.0 * (proposal_ns ? proposal_ns : current_ns), static_cast<double>(current_ns))))
 {
 }
 
@@ -115,13 +150,13 @@ std::uint32_t Tuner::bounded(double ns) const
 
 void Tuner::set(std::uint32_t ns, TuneStep &step)
 {
-	to_settle_ = options_.settle;
 	seen_.clear();
 	idle_ = 0;
 	idle_bps_ = 0;
 	low_ = 0;
 	if (ns == set_ns_)
 		return;
+	to_settle_ = options_.settle;
 	set_ns_ = ns;
 	step.set_ns = ns;
 }
@@ -136,20 +171,24 @@ bool Tuner::trying_new() const
 
 void Tuner::begin_turn(TuneStep &step)
 {
-	set(trying_new() ? candidate_ns_ : kept_ns_, step);
+	set(trying_new() ? candidate_ns_ : base_ns_, step);
 }
 
 void Tuner::begin_attempt(TuneStep &step)
 {
 	for (;;) {
 		candidate_ns_ = bounded(down_ ? kept_ns_ / ratio_ : kept_ns_ * ratio_);
-		if (down_ ? candidate_ns_ < kept_ns_ : candidate_ns_ > kept_ns_)
+		if (down_ ? candidate_ns_ < kept_ns_ && candidate_ns_ > same_value * rejected_ns_ :
+			    candidate_ns_ > kept_ns_ && candidate_ns_ <= ceiling_ns_)
 			break;
 		next_direction(); // at the bound
 		if (state_ == TuneState::holding)
 			return hold(step);
 	}
 	state_ = TuneState::trying;
+	base_ns_ = down_ ? std::max(kept_ns_, std::min(reference_ns_, bounded(most_of_base * candidate_ns_))) : kept_ns_;
+	attempts_++;
+	pairs_ = 0;
 	old_.clear();
 	new_.clear();
 	step.events.push_back({ TuneEvent::Kind::attempt, kept_ns_, candidate_ns_,
@@ -168,7 +207,7 @@ void Tuner::next_direction()
 	}
 	ratio_ = std::sqrt(ratio_);
 	down_ = true; // of values that do alike, the smallest
-	if (ratio_ < options_.last_step)
+	if (ratio_ < options_.last_step || (ratio_ < fine_step && pairs_ > fine_pairs))
 		state_ = TuneState::holding;
 }
 
@@ -185,11 +224,18 @@ void Tuner::end_attempt(bool accept, const std::string &reason, TuneStep &step)
 {
 	const std::uint32_t from = kept_ns_;
 
+	pairs_ = static_cast<unsigned>(new_.size());
 	if (accept) {
+		if (!down_) {
+			reference_ns_ = candidate_ns_;
+			attempts_ = 0;
+		}
 		kept_ns_ = candidate_ns_;
 		moved_ = true;
 		step.events.push_back({ TuneEvent::Kind::accepted, from, kept_ns_, reason });
 	} else {
+		if (down_)
+			rejected_ns_ = std::max(rejected_ns_, candidate_ns_);
 		step.events.push_back({ TuneEvent::Kind::rolled_back, candidate_ns_, kept_ns_,
 					reason });
 		next_direction();
@@ -225,43 +271,63 @@ std::optional<Tuner::Turn> Tuner::turn_done(const TuneObservation &seen)
 	return turn;
 }
 
+// In fours, old new new old: noise that lasts for longer than a turn hits both alike.
 TuneComparison Tuner::compare() const
 {
 	TuneComparison c;
-	const auto n = std::min(old_.size(), new_.size());
+	const auto fours = std::min(old_.size(), new_.size()) / 2;
+	const double count = static_cast<double>(fours);
 	double sum = 0, squares = 0;
 
-	for (std::size_t i = 0; i < n; i++) {
-		const double gain = new_[i].rate_bps / old_[i].rate_bps - 1;
+	for (std::size_t i = 0; i < 2 * fours; i += 2) {
+		const double gain = (new_[i].rate_bps + new_[i + 1].rate_bps) /
+					    (old_[i].rate_bps + old_[i + 1].rate_bps) - 1;
 
 		sum += gain;
 		squares += gain * gain;
-		c.old_rtt_p99_ns += old_[i].rtt_p99_ns;
-		c.new_rtt_p99_ns += new_[i].rtt_p99_ns;
+		c.old_rtt_p99_ns += (old_[i].rtt_p99_ns + old_[i + 1].rtt_p99_ns) / 2;
+		c.new_rtt_p99_ns += (new_[i].rtt_p99_ns + new_[i + 1].rtt_p99_ns) / 2;
 	}
-	c.pairs = static_cast<unsigned>(n);
-	const double count = static_cast<double>(n);
-
+	c.pairs = static_cast<unsigned>(2 * fours);
 	c.gain = sum / count;
-	c.error = n > 1 ? std::sqrt(std::max(0.0, squares / count - c.gain * c.gain) / (count - 1)) :
-			  1;
+	c.error = fours > 1 ? std::sqrt(std::max(0.0, squares / count - c.gain * c.gain) / (count - 1)) *
+				      student_factor(bound_of_test(), count - 1) :
+			      1;
 	c.old_rtt_p99_ns /= count;
 	c.new_rtt_p99_ns /= count;
 	return c;
 }
 
+// In standard errors. The more attempts there were, the surer each has to be.
+double Tuner::bound_of_test() const
+{
+	const double later = std::max(1.0, attempts_ / attempts_at_par);
+
+	return normal_quantile(most_wrong / (later * later));
+}
+
 /*
- * Down: the whole walk may cost the tolerance, and a value that costs more by itself or
- * with those before it is worse. Up: it has to bring as much, or queues grow for nothing. Unsure while the standard error could turn the answer.
+ * Down: is a loss of more than the tolerance ruled out? Up: does it bring more than that? Asked after every
+ * four turns, so the bound is that of a Brownian motion over all of the time that the test may take
+ * (O'Brien and Fleming's): few are taken early, and an attempt that is just too bad is wrongly kept with
+ * the probability most_wrong, however often it is looked at. The time is as long as it takes to
+ * find out with enough_power.
  */
 Tuner::Judgement Tuner::judge(const TuneComparison &c) const
 {
-	const double limit = down_ ? (1 - options_.tolerance) / remaining_ - 1 :
-				     options_.tolerance;
+	const double bar = down_ ? -options_.tolerance : options_.tolerance; // or the two would take turns
+	const double goal = bar + options_.tolerance;
+	const double z = bound_of_test();
+	const double last_error = options_.tolerance / (z + enough_power);
+	const double beyond = c.error > last_error ? z * c.error * c.error / last_error : z * c.error;
 
-	if (std::abs(c.gain - limit) < c.error && c.pairs < options_.max_pairs)
-		return Judgement::unsure;
-	return c.gain >= limit ? Judgement::better : Judgement::worse;
+	if (bar - c.gain >= surely_worse * c.error && c.gain < bar)
+		return Judgement::worse;
+	if (c.gain - bar >= beyond)
+		return Judgement::better;
+	if (c.error <= last_error || goal - c.gain >= beyond || c.pairs >= options_.max_pairs)
+		return Judgement::worse;
+	return Judgement::unsure;
 }
 
 void Tuner::new_walk(double ratio)
@@ -270,6 +336,7 @@ void Tuner::new_walk(double ratio)
 	down_ = true;
 	turned_ = false;
 	moved_ = false;
+	rejected_ns_ = 0;
 	state_ = TuneState::waiting;
 }
 
@@ -277,15 +344,26 @@ void Tuner::new_walk(double ratio)
 bool Tuner::fell(const TuneObservation &seen) const
 {
 	return usual_bps_ > 0 && seen.flows && comparable(seen.flows, usual_flows_) &&
-	       seen.rate_bps < abort_below * usual_bps_;
+	       seen.rate_bps < hard_fall() * usual_bps_;
+}
+
+// Of what is usual: an observation below is no noise.
+double Tuner::hard_fall() const
+{
+	return std::clamp(1 - abort_noise * noise_, least_abort_below, abort_below);
 }
 
 void Tuner::follow(const TuneObservation &seen)
 {
-	if (usual_bps_ > 0 && comparable(seen.flows, usual_flows_))
+	if (usual_bps_ > 0 && comparable(seen.flows, usual_flows_)) {
+		const double off = std::min(std::abs(seen.rate_bps / long_bps_ - 1), most_noise);
+
+		noise_ = std::sqrt(noise_ * noise_ + noise_weight * (off * off - noise_ * noise_));
+		long_bps_ += noise_weight * (seen.rate_bps - long_bps_);
 		usual_bps_ += usual_weight * (seen.rate_bps - usual_bps_);
-	else
-		usual_bps_ = seen.rate_bps;
+	} else {
+		usual_bps_ = long_bps_ = seen.rate_bps;
+	}
 	usual_flows_ = seen.flows;
 }
 
@@ -315,7 +393,7 @@ void Tuner::begin_rescue(TuneStep &step)
 	rescued_ns_ = kept_ns_;
 	low_ = 0;
 	step.events.push_back({ TuneEvent::Kind::rescue, kept_ns_, bounded(2.0 * kept_ns_),
-				"throughput fell to less than " + percent(abort_below).substr(1) +
+				"throughput fell to less than " + percent(hard_fall()).substr(1) +
 				" of what it was, with as many flows: the path may be longer now" });
 	set(bounded(2.0 * kept_ns_), step);
 }
@@ -331,6 +409,9 @@ void Tuner::rescue(const TuneObservation &seen, TuneStep &step)
 		step.events.push_back({ TuneEvent::Kind::accepted, rescued_ns_, kept_ns_,
 					"throughput is back" });
 		remaining_ = 1;
+		reference_ns_ = kept_ns_;
+		ceiling_ns_ = std::max(ceiling_ns_, kept_ns_);
+		attempts_ = 0;
 		new_walk(options_.step);
 		return;
 	}
@@ -367,7 +448,7 @@ TuneStep Tuner::observe(const TuneObservation &seen)
 	// Before anything else: a value that starves flows makes them look idle.
 	if (is_new && !old_.empty() && !to_settle_ && seen.flows &&
 	    comparable(seen.flows, old_.back().flows) &&
-	    seen.rate_bps < abort_below * old_.back().rate_bps) {
+	    seen.rate_bps < hard_fall() * old_.back().rate_bps) {
 		end_attempt(false, "throughput fell to " +
 			    percent(seen.rate_bps / old_.back().rate_bps).substr(1) +
 			    " of what it was", step);
@@ -424,7 +505,7 @@ TuneStep Tuner::observe(const TuneObservation &seen)
 		begin_turn(step);
 		return step;
 	}
-	if (old_.size() < options_.min_pairs) {
+	if (old_.size() < options_.min_pairs || old_.size() % 2) {
 		begin_turn(step);
 		return step;
 	}
@@ -436,7 +517,7 @@ TuneStep Tuner::observe(const TuneObservation &seen)
 		begin_turn(step);
 		break;
 	case Judgement::better:
-		remaining_ = down_ ? std::min(remaining_ * (1 + c.gain), 1.0) : 1;
+		remaining_ = down_ ? std::min(1 + c.gain, 1.0) : 1;
 		end_attempt(true, comparison_text(c), step);
 		break;
 	case Judgement::worse:

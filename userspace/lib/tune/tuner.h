@@ -6,9 +6,18 @@
 //
 //	old new new old old new ...
 //
+// old is a value that is known to lose nothing, at least twice the new one if such a one was seen, so
+// that losses of several steps do not add up unseen. How long it compares the noise tells: a smaller
+// target stays if a loss of more than the tolerance is ruled out, a larger one if it is shown to
+// bring something, and the test allows for being asked again and again (tuner.cpp). What cannot be
+// told from noise stays as it was.
+//
 // A path that became longer than its target starves: no window grows, and every step compares
 // as "no difference". So throughput that falls away while the target stays is answered by
 // doubling the target, until it is back or nothing helps.
+//
+// Hosts that share a link would take from each other by larger targets: beyond twice the proposal
+// (twice the first value, if there is none) only that rescue goes.
 //
 // Pure: fed with observations, it says what to set and why. It reads no clock, touches no
 // host. What a path's length says of its target is path_model.h's.
@@ -39,12 +48,12 @@ struct TuneOptions {
 	std::uint32_t min_ns = 5'000;
 	std::uint32_t max_ns = 1'000'000;
 	double tolerance = 0.01; // throughput that may be lost, in all; 0.001 to 0.2
-	double step = 1.25; // ratio of the first steps; later ones are smaller
+	double step = 2; // ratio of the first steps; later ones are smaller
 	double last_step = 1.06; // no smaller ones
 	unsigned settle = 1; // observations after a change that do not count
 	unsigned measure = 3; // observations of a turn
-	unsigned min_pairs = 2; // turns of old and new each
-	unsigned max_pairs = 6;
+	unsigned min_pairs = 6; // turns of old and new each
+	unsigned max_pairs = 20'000; // what is not shown by then is not kept
 	double hold_s = 600; // until it looks again
 	double min_limited = 0.5; // of the flows, for an observation to count
 
@@ -59,7 +68,7 @@ enum class TuneState : std::uint8_t { waiting, trying, holding, rescuing };
 struct TuneComparison {
 	unsigned pairs = 0;
 	double gain = 0; // of throughput, mean of the pairs; -0.02 = 2 % less
-	double error = 0; // its standard error
+	double error = 0; // its standard error, for as few as they are
 	double old_rtt_p99_ns = 0;
 	double new_rtt_p99_ns = 0;
 };
@@ -115,6 +124,8 @@ private:
 	void end_attempt(bool accept, const std::string &reason, TuneStep &step);
 	void next_direction();
 	void hold(TuneStep &step);
+	[[nodiscard]] double bound_of_test() const;
+	[[nodiscard]] double hard_fall() const;
 	[[nodiscard]] bool fell(const TuneObservation &seen) const;
 	void follow(const TuneObservation &seen);
 	void idle_while_trying(const TuneObservation &seen, TuneStep &step);
@@ -134,9 +145,15 @@ private:
 	bool turned_ = false; // the other direction is what is left
 	bool moved_ = false; // something was accepted
 	double ratio_;
-	double remaining_ = 1; // throughput, over that of the largest target seen
+	double remaining_ = 1; // throughput, over that of a target that loses nothing
+	std::uint32_t reference_ns_; // loses nothing, as far as was seen
+	std::uint32_t ceiling_ns_; // what is tried of itself
+	std::uint32_t rejected_ns_ = 0; // the largest of this walk that lost
 
 	// The attempt.
+	std::uint32_t base_ns_ = 0; // what the candidate is compared with
+	unsigned attempts_ = 0; // with this reference
+	unsigned pairs_ = 0; // of the last one
 	std::vector<Turn> old_;
 	std::vector<Turn> new_;
 	std::vector<TuneObservation> seen_; // of this turn
@@ -146,6 +163,8 @@ private:
 
 	// What the kept value brings, of late; and since when it does not.
 	double usual_bps_ = 0;
+	double long_bps_ = 0; // over more time, for the noise
+	double noise_ = 0.1; // of one observation, relative
 	unsigned usual_flows_ = 0;
 	unsigned low_ = 0; // observations in a row
 

@@ -518,8 +518,8 @@ private:
 			add(Severity::ok, dev + " qdisc", root->value);
 		else
 			add(Severity::warn, dev + " qdisc", root->value,
-			    "windows below one packet are paced best by fq; without it TCP's own timer does it, "
-			    "at more CPU",
+			    "flows wait behind others' bursts; fq lets them take turns (TCP's own timer paces Swift, "
+			    "with or without fq)",
 			    root->by_hand ? fmt::format("tc qdisc replace dev {} root fq", dev) :
 					    fmt::format("swiftctl enable --iface {}", dev));
 	}

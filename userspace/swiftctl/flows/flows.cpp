@@ -10,6 +10,7 @@
 #include "bpf_host.h"
 #include "clock_ns.h"
 #include "diag.h"
+#include "flow_observer.h"
 #include "netns.h"
 #include "say.h"
 #include "system.h"
@@ -65,7 +66,7 @@ Result<FlowSnapshot> take(const FlowsOptions &options, const FlowQuery &query, c
 	snapshot.interrupted = dump->interrupted;
 	snapshot.bad_records = dump->bad_records;
 	snapshot.malformed = dump->malformed;
-	choose(std::move(dump->flows), query, snapshot);
+	choose(std::move(dump->flows), query, snapshot, verdict_options(system));
 	return snapshot;
 }
 

@@ -12,6 +12,7 @@
 #include "flow.h"
 #include "table.h"
 #include "verb.h"
+#include "verdict.h"
 
 namespace swift {
 
@@ -23,6 +24,7 @@ struct FlowsOptions {
 	std::vector<std::string> dport;
 	std::string min_fabric_us;
 	std::string limit_by;
+	std::string held_by;
 	std::string sort = "remote";
 	std::string top;
 	std::string watch; // seconds; empty: once
@@ -42,6 +44,7 @@ struct FlowQuery {
 	std::vector<std::uint16_t> dport;
 	std::optional<double> min_fabric_us;
 	std::optional<Limit> limit;
+	std::optional<Bound> held;
 	bool guarded_too = false;
 	std::size_t sort_column = 0;
 	bool descending = false;
@@ -64,10 +67,12 @@ struct FlowSnapshot {
 	bool interrupted = false;
 	bool module_loaded = false;
 	bool bpf_loaded = false;
+	SummaryOptions verdicts;
 };
 
-// Counts @all, keeps what @query asks for, in its order.
-void choose(std::vector<Flow> all, const FlowQuery &query, FlowSnapshot &snapshot);
+// Counts @all and judges them, keeps what @query asks for, in its order.
+void choose(std::vector<Flow> all, const FlowQuery &query, FlowSnapshot &snapshot,
+	    const SummaryOptions &verdicts = {});
 
 [[nodiscard]] Table flow_table(const std::vector<Flow> &flows);
 [[nodiscard]] std::vector<std::string> flow_column_names();

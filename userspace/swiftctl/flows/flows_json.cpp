@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What `swiftctl flows --json` says.
+#include "flow_json.h"
 #include "flows.h"
 #include "json.h"
 
@@ -7,16 +8,19 @@ namespace swift {
 
 namespace {
 
-Json flow_json(const Flow &f)
+// First the names of all JSON, then older ones of this verb, which stay.
+Json all_of(const Flow &f, const SummaryOptions &verdicts)
 {
+	const Json common = flow_json(f, verdicts);
 	Json j;
 
+	for (const auto &[name, value] : common.items())
+		if (!value.is_null())
+			j[name] = value;
 	j["local_addr"] = f.local.address.text();
 	j["local_port"] = f.local.port;
 	j["remote_addr"] = f.remote.address.text();
 	j["remote_port"] = f.remote.port;
-	j["state"] = tcp_state_text(f.state);
-	j["cc"] = f.cc;
 	j["guarded"] = f.is_guarded();
 	j["inode"] = f.inode;
 	j["uid"] = f.uid;
@@ -26,10 +30,7 @@ Json flow_json(const Flow &f)
 		j["fcwnd"] = r.fcwnd_pkts();
 		j["ecwnd"] = r.ecwnd_pkts();
 		j["window"] = r.window_pkts();
-		j["limit"] = limit_text(r.limit());
-		j["fabric_ns"] = r.fabric_ns;
 		j["endpoint_ns"] = r.endpoint_ns;
-		j["target_ns"] = r.target_ns;
 		j["local_stamp"] = stamp_text(r.local_stamp);
 		j["echo_stamp"] = stamp_text(r.echo_stamp);
 	}
@@ -67,7 +68,7 @@ std::string flows_json(const FlowSnapshot &s, bool one_line)
 	j["malformed"] = s.malformed;
 	j["flows"] = Json::array();
 	for (const Flow &f : s.flows)
-		j["flows"].push_back(flow_json(f));
+		j["flows"].push_back(all_of(f, s.verdicts));
 	return json_text(j, one_line);
 }
 

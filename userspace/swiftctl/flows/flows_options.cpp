@@ -9,14 +9,16 @@ namespace swift {
 namespace {
 
 constexpr const char *flows_footer =
-	"Columns: window = min(fabric window, host window) in packets, limit = which of the two it\n"
-	"is; fabric, host = the two parts of the RTT; target = what fabric is steered to; stamps =\n"
-	"receive stamps here/echoed by the peer (hw, sw, none); cc if there is more than one. Flows of\n"
-	"bpf_timely and bpf_gcn have what TCP has: srtt, rate, cwnd.\n"
+	"Columns: window = min(fabric window, host window) in packets, limit = which of the two it is;\n"
+	"held_by = who holds the flow back: fabric, host, both (mixed), the application (it sends all\n"
+	"that it has), the receiver's window, the send buffer; fabric, host = the two parts of the RTT;\n"
+	"target = what fabric is steered to; stamps = receive stamps here/echoed by the peer (hw, sw,\n"
+	"none); cc if there is more than one. Flows of bpf_timely and bpf_gcn have what TCP has: srtt,\n"
+	"rate, cwnd.\n"
 	"\n"
 	"Examples:\n"
 	"  swiftctl flows --sort fabric:desc --top 10\n"
-	"  swiftctl flows --dst 10.1.0.0/16 --dport 443 --limit-by host\n"
+	"  swiftctl flows --dst 10.1.0.0/16 --dport 443 --held-by host\n"
 	"  swiftctl flows --watch 0.5 --json | jq .flows[].fabric_ns";
 
 } // namespace
@@ -34,7 +36,9 @@ void add_options(CLI::App &verb, FlowsOptions &o)
 	verb.add_option("--dport", o.dport, "Remote port")->type_name("PORT")->allow_extra_args(false);
 	verb.add_option("--min-fabric-us", o.min_fabric_us, "At least this fabric delay")
 		->type_name("N");
-	verb.add_option("--limit-by", o.limit_by, "Limited by: fabric, host")->type_name("WINDOW");
+	verb.add_option("--limit-by", o.limit_by, "With this window the smaller: fabric, host")->type_name("WINDOW");
+	verb.add_option("--held-by", o.held_by, "Held back by fabric, host, mixed, application, receiver, send_buffer")
+		->type_name("WHO");
 	verb.add_option("--sort", o.sort, "By a column; with :desc, downwards")
 		->type_name("COLUMN[:desc]");
 	verb.add_option("--top", o.top, "The first N only")->type_name("N");

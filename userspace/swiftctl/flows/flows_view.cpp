@@ -96,6 +96,11 @@ constexpr std::array flow_columns = {
 		   [](const Flow &f) {
 			   return f.swift ? Key(std::string(limit_text(f.swift->limit()))) : Key();
 		   }},
+	FlowColumn{"held_by", "", false, 0,
+		   [](const Flow &f) {
+			   return f.held == Bound::none ? Cell{no_value, Colour::dim} : Cell{std::string(bound_text(f.held))};
+		   },
+		   [](const Flow &f) { return f.held == Bound::none ? Key() : Key(std::string(bound_text(f.held))); }},
 	FlowColumn{"srtt", "_us", true, 5,
 		   [](const Flow &f) {
 			   return of_tcp(f, [](const TcpCounters &c) { return std::to_string(c.srtt_us); });
@@ -300,6 +305,11 @@ Result<FlowQuery> FlowQuery::from(const FlowsOptions &o)
 		q.limit = Limit::host;
 	else if (!o.limit_by.empty())
 		return Error{"--limit-by", o.limit_by, "fabric, host"};
+	if (!o.held_by.empty()) {
+		q.held = parse_bound(o.held_by);
+		if (!q.held)
+			return Error{"--held-by", o.held_by, std::string(bounds_allowed)};
+	}
 	if (!o.top.empty()) {
 		auto v = parse_int("--top", o.top, 1, 1000000);
 
@@ -326,15 +336,17 @@ bool FlowQuery::matches(const Flow &f) const
 		return false;
 	if (min_fabric_us && !(f.swift && f.swift->fabric_ns >= *min_fabric_us * 1000))
 		return false;
-	return !limit || (f.swift && f.swift->limit() == *limit);
+	return (!limit || (f.swift && f.swift->limit() == *limit)) && (!held || f.held == *held);
 }
 
-void choose(std::vector<Flow> all, const FlowQuery &query, FlowSnapshot &snapshot)
+void choose(std::vector<Flow> all, const FlowQuery &query, FlowSnapshot &snapshot, const SummaryOptions &verdicts)
 {
 	std::vector<Flow> &chosen = snapshot.flows;
 	const auto key = flow_columns[query.sort_column].key;
 
+	snapshot.verdicts = verdicts;
 	for (Flow &f : all) {
+		f.held = held_by(f, verdicts);
 		snapshot.swift_count += f.runs_swift();
 		snapshot.other_count += runs_other_law(f);
 		snapshot.guarded_count += f.is_guarded();

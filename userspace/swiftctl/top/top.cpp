@@ -47,19 +47,15 @@ public:
 	{
 		auto seen = observer_.look();
 		TopShot shot;
-		SummaryOptions options;
 
 		if (!seen)
 			return seen.error();
 		shot.flows = std::move(seen->flows);
 		shot.time_ns = clock_ns(CLOCK_REALTIME);
 		shot.module_loaded = module_loaded(*system_);
-		if (auto text = read_sysctl(*system_, "net.ipv4.tcp_swift.endpoint_target_ns"))
-			if (auto v = parse_int("", *text, 1, ns_per_s))
-				options.endpoint_target_ns = static_cast<std::uint64_t>(*v);
 		const auto samples = telemetry();
 
-		shot.summary = summarize(*shot.flows, samples.get(), options);
+		shot.summary = summarize(*shot.flows, samples.get(), verdict_options(*system_));
 		return shot;
 	}
 

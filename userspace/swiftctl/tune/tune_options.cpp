@@ -37,7 +37,7 @@ void add_options(CLI::App &verb, TuneVerbOptions &o)
 	verb.add_option("--max-us", o.max_us, "Never a base target above (1000)")->type_name("US");
 	verb.add_option("--tolerance", o.tolerance_percent, "Throughput that it may cost, in all (1)")
 		->type_name("PERCENT");
-	verb.add_option("--step", o.step_percent, "Of the first steps; later ones are smaller (25)")
+	verb.add_option("--step", o.step_percent, "Of the first steps; later ones are smaller (100)")
 		->type_name("PERCENT");
 	auto *keep_on = verb.add_flag("--keep-on", o.keep_on, "After it has settled look again every --hold");
 

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: MIT
 // What swiftd answers (version 1 of its API), and how to ask it.
 
-export type Limit = "fabric" | "host" | "both" | "mixed" | "none";
+// Which window is the smaller; and who holds a flow back ("none": nobody knows).
+export type Limit = "fabric" | "host" | "both";
+export type Held = "fabric" | "host" | "mixed" | "application" | "receiver" | "send_buffer";
+export type Bound = Held | "none";
+export const holders: Held[] = ["fabric", "host", "mixed", "application", "receiver", "send_buffer"];
 
 export interface Quantiles { p50: number; p90: number; p99: number; mean: number; n: number }
-export interface Verdict { limit: Limit; text: string; host_ns?: number | null; fabric_ns?: number | null }
+export interface Verdict { limit: Bound; text: string; host_ns?: number | null; fabric_ns?: number | null }
 export interface StampCounts { hardware: number; software: number; none: number }
 
 export interface PrefixRow {
@@ -22,6 +26,8 @@ export interface PrefixRow {
 	tx_nic_ns: Quantiles | null;
 	target_ns: Quantiles | null;
 	limited: { fabric: number; host: number; both: number };
+	held: Record<Held, number>; // of flows that have something to send
+	idle: number;
 	stamps: StampCounts;
 	echo: StampCounts;
 	verdict: Verdict;
@@ -88,6 +94,7 @@ export interface Flow {
 	retrans_per_s: number | null;
 	age_s: number | null;
 	limit: Limit | null;
+	held_by: Held | null;
 	local_stamp: string | null;
 	echo_stamp: string | null;
 	from_bpf: boolean | null;

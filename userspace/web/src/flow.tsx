@@ -57,7 +57,7 @@ export function FlowPage(p: { id: string }) {
 		<>
 			{back}
 			<div class="headline">
-				<h1 id="verdict"><LimitChip limit={flow.fabric_ns === null ? null : verdict.limit} /> {verdict.text}</h1>
+				<h1 id="verdict"><LimitChip limit={verdict.limit} /> {verdict.text}</h1>
 				<p class="endpoints"><span>{flow.local}</span> <span class="dim">to</span> <span>{flow.remote}</span>{gone ? <strong class="warn"> {gone}; the last of it:</strong> : null}</p>
 			</div>
 			<div class="columns">

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // All flows, sorted, filtered and paged by swiftd; the question is in the address.
 import { useEffect, useState } from "preact/hooks";
-import { getJson, query, type FlowList } from "./api";
+import { getJson, holders, query, type FlowList } from "./api";
 import * as f from "./format";
 import { Empty, FlowTable, noFlows, Panel, useLive } from "./parts";
 import { setParams, type Route } from "./route";
@@ -13,7 +13,7 @@ export function Flows(p: { route: Route }) {
 	const get = (name: string): string => p.route.params.get(name) ?? "";
 	const sort = get("sort") || "rtt", order = get("order") || "desc";
 	const limit = Number(get("limit")) || 50, offset = Number(get("offset")) || 0;
-	const asked = query({ sort, order, limit, offset, cc: get("cc"), prefix: get("prefix"), limit_by: get("limit_by"), q: get("q") });
+	const asked = query({ sort, order, limit, offset, cc: get("cc"), prefix: get("prefix"), held_by: get("held_by"), q: get("q") });
 
 	const [list, set] = useState<FlowList | null>(null);
 	const [wrong, setWrong] = useState("");
@@ -54,7 +54,7 @@ export function Flows(p: { route: Route }) {
 				<label>Text<input type="search" name="q" value={get("q")} placeholder="address, port, interface" onInput={change("q")} autocomplete="off" spellcheck={false} /></label>
 				{select("cc", "CC", names((r) => r.cc, get("cc")), "all", get("cc"))}
 				{select("prefix", "Destination", names((r) => r.dst_prefix, get("prefix")).filter((n) => n !== "other"), "all", get("prefix"))}
-				{select("limit_by", "Limited by", ["fabric", "host", "both"], "any", get("limit_by"))}
+				{select("held_by", "Held by", holders, "any", get("held_by"))}
 				{select("limit", "Rows", sizes.includes(limit) ? sizes : [...sizes, limit], null, limit)}
 				<span class="pager">
 					<span id="range">{list && list.matched ? `${f.count(Math.min(offset + 1, list.matched))}\u2013${f.count(last)} of ${f.count(list.matched)}` : ""}</span>
@@ -68,7 +68,7 @@ export function Flows(p: { route: Route }) {
 					<FlowTable flows={list.flows} sort={sort} order={order} caption="Flows"
 						onSort={(s, o) => setParams(p.route, { sort: s, order: o, offset: "" })} />
 					{list.flows.length === 0 ? (
-						<Empty title="No flow matches."><button type="button" onClick={() => setParams(p.route, { q: "", cc: "", prefix: "", limit_by: "", offset: "" })}>Show all {f.count(list.total)}</button></Empty>
+						<Empty title="No flow matches."><button type="button" onClick={() => setParams(p.route, { q: "", cc: "", prefix: "", held_by: "", offset: "" })}>Show all {f.count(list.total)}</button></Empty>
 					) : null}
 				</>
 			)}

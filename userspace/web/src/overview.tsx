@@ -2,7 +2,7 @@
 // The first page: is it the network or the host? One row a destination, worst first, and
 // what is behind the chosen one.
 import { useEffect, useState } from "preact/hooks";
-import { getJson, prefixKey, query, type Clock, type Flow, type FlowList, type Limit, type PrefixRow, type Quantiles, type Summary } from "./api";
+import { getJson, prefixKey, query, type Clock, type Flow, type FlowList, type Bound, type PrefixRow, type Quantiles, type Summary } from "./api";
 import { DelayChart, RateChart } from "./chart";
 import * as f from "./format";
 import { Empty, FlowTable, HeadRow, LimitChip, noFlows, Num, Panel, SplitBar, useLive, type Column } from "./parts";
@@ -14,10 +14,12 @@ function added_ns({ verdict, fabric_ns, host_ns }: PrefixRow): number {
 	return verdict.limit === "fabric" ? fabric : verdict.limit === "host" ? host : fabric + host;
 }
 
+const networkBound = (r: PrefixRow): boolean => r.verdict.limit === "fabric" || r.verdict.limit === "host" || r.verdict.limit === "mixed";
+
 // As they stood BEFORE (their keys) while nobody has become clearly worse than who stands
 // above: rows that change places with every breath cannot be read.
 function worstFirst(rows: PrefixRow[], before: string[]): PrefixRow[] {
-	const rank = (r: PrefixRow): number => (r.verdict.limit === "none" ? 1 : 0);
+	const rank = (r: PrefixRow): number => (networkBound(r) ? 0 : r.verdict.limit === "receiver" || r.verdict.limit === "send_buffer" ? 1 : 2);
 	const stood = before.flatMap((key) => rows.find((r) => prefixKey(r) === key) ?? []);
 	const settled = stood.length === rows.length && stood.every((r, i) => {
 		const above = stood[i - 1];
@@ -26,8 +28,7 @@ function worstFirst(rows: PrefixRow[], before: string[]): PrefixRow[] {
 	return settled ? stood : [...rows].sort((a, b) => rank(a) - rank(b) || added_ns(b) - added_ns(a) || (prefixKey(a) < prefixKey(b) ? -1 : 1));
 }
 
-// Of flows without a delay in parts nothing is known.
-const limitOf = (r: PrefixRow): Limit | null => (r.verdict.limit === "none" && !r.fabric_ns ? null : r.verdict.limit);
+const limitOf = (r: PrefixRow): Bound => r.verdict.limit;
 
 // The row of all destinations beyond max_prefixes: no prefix to ask for.
 const other = "other";
@@ -136,13 +137,15 @@ function QuantileTable(p: { row: PrefixRow }) {
 }
 
 function Counts(p: { row: PrefixRow }) {
-	const { limited, stamps, echo } = p.row;
+	const { limited, held, idle, stamps, echo } = p.row;
 	const line = (name: string, parts: [string, number][]) => (
 		<div key={name}><dt>{name}</dt>{parts.map(([what, n]) => <dd key={what} class={n ? "" : "dim"}><Num v={n} as={f.count} /> {what}</dd>)}</div>
 	);
 	return (
 		<dl class="counts">
-			{line("Window limited by", [["fabric", limited.fabric], ["host", limited.host], ["both", limited.both]])}
+			{line("Held by", [["fabric", held.fabric], ["host", held.host], ["both", held.mixed]])}
+			{line("Not by the window", [["application", held.application], ["receiver", held.receiver], ["send buffer", held.send_buffer], ["idle", idle]])}
+			{line("Smaller window", [["fabric", limited.fabric], ["host", limited.host], ["both", limited.both]])}
 			{line("Stamps here", [["hardware", stamps.hardware], ["software", stamps.software], ["none", stamps.none]])}
 			{line("Echoed by peer", [["hardware", echo.hardware], ["software", echo.software], ["none", echo.none]])}
 		</dl>
@@ -177,7 +180,7 @@ function WindowsAgainstTargets(p: { flows: Flow[] | undefined }) {
 			{p.flows && !dots.length ? <text x={(left + w - right) / 2} y={(top + h - bottom) / 2} class="middle none">None of its flows has both a window and a target.</text> : null}
 			{dots.map(({ x, ratio, window }) => (
 				<a key={x.id} href={flowLink(x.id)} tabIndex={-1}>
-					<circle class={`dot ${x.limit ?? "none"}`} cx={px(ratio)} cy={py(window)} r="3.5">
+					<circle class={`dot ${x.held_by ?? "none"}`} cx={px(ratio)} cy={py(window)} r="3.5">
 						<title>{`${x.remote}\nfabric ${f.time(x.fabric_ns)} of target ${f.time(x.target_ns)}\nfcwnd ${f.packets(x.fcwnd_pkts)}, ecwnd ${f.packets(x.ecwnd_pkts)} packets`}</title>
 					</circle>
 				</a>
@@ -240,14 +243,14 @@ export function Overview(p: { route: Route }) {
 	if (!s)
 		return null;
 	const series = chosen && history.get(prefixKey(chosen));
-	const bound = rows.filter((r) => r.verdict.limit !== "none").length;
+	const bound = rows.filter(networkBound).length;
 	return (
 		<>
 			<div class="headline">
 				{rows[0] ? (
 					<>
 						<h1 id="verdict"><LimitChip limit={limitOf(rows[0])} /> {rows[0].verdict.text}</h1>
-						<p class="dim">{bound ? `${bound} of ${f.plural(rows.length, "destination")} limited; this is the worst` : `none of ${f.plural(rows.length, "destination")} is limited`}</p>
+						<p class="dim">{bound ? `${bound} of ${f.plural(rows.length, "destination")} held back by fabric or host; this is the worst` : `none of ${f.plural(rows.length, "destination")} is held back by fabric or host`}</p>
 					</>
 				) : <h1 id="verdict">Nothing to judge yet</h1>}
 			</div>

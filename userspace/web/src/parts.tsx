@@ -2,7 +2,7 @@
 // The small parts that all pages share.
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import type { Flow, Limit } from "./api";
+import type { Bound, Flow } from "./api";
 import * as f from "./format";
 import { live } from "./live";
 import { flowLink } from "./route";
@@ -34,8 +34,10 @@ export function Num(p: { v: number | null | undefined; as: f.Format; class?: str
 }
 
 // `null`: nothing measured it, which is not the same as "ok".
-export function LimitChip(p: { limit: Limit | null }) {
-	return <span class={`chip ${p.limit ?? ""}`}>{p.limit === null ? f.unknown : p.limit === "none" ? "ok" : p.limit}</span>;
+const chips: Partial<Record<Bound, string>> = { application: "app", send_buffer: "sndbuf" };
+
+export function LimitChip(p: { limit: Bound | null }) {
+	return <span class={`chip ${p.limit ?? ""}`}>{p.limit === null || p.limit === "none" ? f.unknown : chips[p.limit] ?? p.limit}</span>;
 }
 
 // Fabric and host delay in a row, against SCALE_NS; the tick is the target.
@@ -108,7 +110,7 @@ export function HeadRow(p: { columns: Column[]; sort?: string; order?: string; o
 const flowColumns: Column[] = [
 	{ key: "flow", title: "Flow", left: true, width: "auto" },
 	{ key: "cc", title: "CC", left: true, width: "5.6rem" },
-	{ key: "limit", title: "Limit", left: true, width: "4.2rem", help: "Which window is the smaller: the fabric's or the host's" },
+	{ key: "limit", title: "Held by", left: true, width: "4.9rem", help: "Who holds it back: fabric, host, both (mixed), its application, the receiver's window, the send buffer" },
 	{ key: "bar", title: "Fabric | host", left: true, width: "7.5rem", help: "Delay, to the scale of the slowest of these; the tick is the target" },
 	{ key: "rtt", title: "RTT", sort: "rtt", width: "4.8rem" },
 	{ key: "fabric", title: "Fabric", sort: "fabric", width: "4.8rem" },
@@ -135,7 +137,7 @@ export function FlowTable(p: { flows: Flow[]; sort?: string; order?: string; onS
 								<a href={flowLink(x.id)}>{x.remote}</a> <span class="dim">from {x.local}</span>
 							</td>
 							<td class="left clip" title={x.cc}>{x.cc}</td>
-							<td class="left"><LimitChip limit={x.limit} /></td>
+							<td class="left"><LimitChip limit={x.held_by} /></td>
 							<td class="left"><SplitBar fabric={x.fabric_ns} host={x.host_ns} target={x.target_ns} scale_ns={scale_ns} /></td>
 							<td><Num v={x.rtt_ns} as={f.time} /></td>
 							<td><Num v={x.fabric_ns} as={f.time} /></td>
