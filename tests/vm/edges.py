@@ -332,7 +332,8 @@ def paced_exactly():
 
 
 def held(client):
-    """A moment in which data waits for its time, and nothing is in flight."""
+    """A moment in which data waits for its time, and nothing is in flight: there is one after each
+    packet where the RTT is below the gap, which is 17 to 34 ms long for windows far below one."""
     wait_until("data is held", lambda: not info(client)["unacked"] and info(client)["notsent"])
     return info(client)["data_segs_out"]
 
@@ -359,7 +360,7 @@ def leave():
 
 def disconnect():
     """A new connection of an old socket has no gap of the old one."""
-    delay(20)
+    delay(4)
     below_one(1000)
     listener, client = listen(), caller()
     took = []
@@ -382,12 +383,12 @@ def disconnect():
         took.append((time.monotonic() - began) * 1000)
         libc.connect(client.fileno(), struct.pack("HHIQ", socket.AF_UNSPEC, 0, 0, 0), 16)
         below_one(1000)
-    expect(statistics.median(took) < 25, f"came after ms: {took}")
+    expect(statistics.median(took) < 10, f"came after ms: {took}")
 
 
 def repaired_in_time():
     """A gap does not lengthen the timers of what is in flight."""
-    delay(20)
+    delay(4)
     below_one(1000)
     client, _ = connect()
     client.setblocking(False)
