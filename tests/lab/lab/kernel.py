@@ -14,10 +14,12 @@ import sys
 
 from . import OUT, TOP, Failure
 
-MODULES = ("tcp_swift.ko", "labfab.ko", "labload.ko", "timely.ko", "gcn.ko", "fast.ko")
+MODULES = ("tcp_swift.ko", "labfab.ko", "labload.ko", "timely.ko", "gcn.ko", "fast.ko", "theta_powertcp.ko")
 FOLDERS = ("kmod", "tests/lab/kmod", "tests/lab/laws")
 # What these are made of matters to no run but those that load them.
-APART = {"fast.ko": ("kmod/core/fast.h", "tests/lab/laws/fast.c", "tests/lab/laws/Kbuild")}
+SHARED = ("tests/lab/laws/acked.h", "tests/lab/laws/Kbuild")
+APART = {"fast.ko": ("kmod/core/fast.h", "tests/lab/laws/fast.c", *SHARED),
+         "theta_powertcp.ko": ("tests/lab/laws/theta_powertcp.h", "tests/lab/laws/theta_powertcp.c", *SHARED)}
 
 
 @dataclasses.dataclass

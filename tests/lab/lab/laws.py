@@ -8,8 +8,11 @@ import re
 from . import Mistake, TOP, fields
 
 # Where a law comes from: ours (built here), the kernel's (a module of the lab's kernel), built in.
-SOURCES = {"swift": "ours", "timely": "ours", "gcn": "ours", "fast": "ours", "dctcp": "kernel", "bbr": "kernel",
-           "cubic": "built in", "reno": "built in"}
+SOURCES = {"swift": "ours", "timely": "ours", "gcn": "ours", "fast": "ours", "theta-powertcp": "ours", "dctcp": "kernel",
+           "bbr": "kernel", "cubic": "built in", "reno": "built in"}
+# Where the tunables of ours are, but for Swift's.
+HEADERS = {"timely": "kmod/core/timely.h", "gcn": "kmod/core/gcn.h", "fast": "kmod/core/fast.h",
+           "theta-powertcp": "tests/lab/laws/theta_powertcp.h"}
 ECN = ("dctcp", "gcn")
 TCP_INIT_CWND = 10  # the kernel's
 
@@ -31,8 +34,8 @@ def swift_sysctls():
 
 
 def header_tunables(name):
-    """From the X(name, default, minimum, maximum, "meaning") rows of kmod/core/NAME.h."""
-    source = (TOP / f"kmod/core/{name}.h").read_text(encoding="utf-8").replace("\\\n", " ")
+    """From the X(name, default, minimum, maximum, "meaning") rows of its header."""
+    source = (TOP / HEADERS[name]).read_text(encoding="utf-8").replace("\\\n", " ")
     rows = re.findall(r'\bX\((\w+), (\d+), (\d+), (\d+),\s*"([^"]*)"\)', source)
     return {key: fields.whole(int(default), int(lo), int(hi), doc) for key, default, lo, hi, doc in rows}
 
@@ -41,7 +44,7 @@ def header_tunables(name):
 def tunables(law):
     if law == "swift":
         return swift_sysctls()
-    if law in ("timely", "gcn", "fast"):
+    if law in HEADERS:
         return header_tunables(law)
     if law == "dctcp":
         return {"shift_g": fields.whole(4, 0, 10, "weight of a new mark ratio, 2^-shift_g"),
@@ -53,9 +56,9 @@ COMMON = {"initcwnd": fields.whole(0, 0, 65535, "initial window of the hosts' ro
           "quickack": fields.whole(0, 0, 1, "1 = the hosts' routes delay no ACKs")}
 
 
-# What timely.ko and fast.ko would refuse: key, not below, not above.
+# What the modules of the others would refuse: key, not below, not above.
 ORDERED = (("t_high_ns", "t_low_ns", None), ("max_rate_mbps", "min_rate_mbps", None),
-           ("init_rate_mbps", "min_rate_mbps", "max_rate_mbps"))
+           ("init_rate_mbps", "min_rate_mbps", "max_rate_mbps"), ("host_mbps", "min_rate_mbps", None))
 
 
 def check_order(name, values):
@@ -94,6 +97,14 @@ def resolve(name, given):
     return {"law": base} | kept
 
 
+def in_topology(law, t):
+    """With what an operator of theta-PowerTCP says of the network, if the experiment does not: the NICs' rate, and the
+    longest base RTT (section 4 of its paper)."""
+    if law["law"] != "theta-powertcp":
+        return law
+    return {"host_mbps": t.spec["rate_bps"] // 1_000_000, "base_rtt_ns": t.base_rtt_ns()} | law
+
+
 def initial_window(law):
     """Packets of a new connection: a route's goes before Swift's own, and that before TCP's."""
     return law["initcwnd"] or law.get("init_cwnd") or (tunables("swift")["init_cwnd"].default if law["law"] == "swift"
@@ -120,5 +131,5 @@ def module(law, folder, kernel):
     if base == "swift":
         return f"{folder}/tcp_swift.ko"
     if SOURCES[base] == "ours":
-        return " ".join([f"{folder}/{base}.ko", *(f"{k}={v}" for k, v in given.items())])
+        return " ".join([f"{folder}/{base.replace('-', '_')}.ko", *(f"{k}={v}" for k, v in given.items())])
     return " ".join([f"{kernel}/net/ipv4/tcp_{base}.ko", *(f"{base}_{k}={v}" for k, v in given.items())])

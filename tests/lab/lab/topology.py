@@ -49,6 +49,16 @@ SWITCH = {
     "spray": whole(0, 0, 1, "spray packets over equal paths, instead of ECMP by flow"),
     "weights": text(None, "W0,...,W7 of the classes; 0 = strict priority"),
 }
+FRAME_BYTES = 14 + 24  # Ethernet's header; preamble, checksum and gap
+ACK_BYTES = 66 + 24
+
+
+def wait_ns(host):
+    """How long a packet waits in a host that has nothing else to do, at most."""
+    cost = sum(host.get(key) or 0 for key in ("rx_wake_ns", "irq_ns", "rx_pkt_ns", "seg_ns"))
+    return cost + 1000 * (host.get("rx_usecs") or 0)
+
+
 COMMON = {
     "kind": text("star", "shape", ("star", "dumbbell", "leafspine", "fattree")),
     "mtu": whole(4096, 1280, 9216, "of all hosts"),
@@ -141,6 +151,18 @@ class Topology:
                      for i, link in enumerate(links))
 
     __hash__ = object.__hash__
+
+    def base_rtt_ns(self):
+        """The longest way there and back with nothing queued: a full frame, its ACK, and both hosts as late as they are."""
+        def way(path, frame_bytes):
+            return sum(ns + frame_bytes * 8e9 / rate_bps for rate_bps, ns in path)
+
+        # The two of each rack whose links are the longest.
+        far = sorted(range(self.hosts), key=lambda host: -self.host_links[host].prop_ns)
+        ends = [host for rack in set(self.rack) for host in [h for h in far if self.rack[h] == rack][:2]]
+        hosts_ns = sum(wait_ns(one) for one in (self.spec["host"], self.spec["host"] | self.spec["receiver"]))
+        return round(hosts_ns + max(way(self.path(a, b), self.spec["mtu"] + FRAME_BYTES) + way(self.path(b, a), ACK_BYTES)
+                                    for a in ends for b in ends if a != b))
 
     # What the guest is told.
 

@@ -69,12 +69,12 @@ class Run:
 def prepare(case, cc, seed):
     """Errors in any of its values are raised here; nothing is started."""
     spec = case.spec
-    law = experiment.resolve_law(spec, cc)
     t = topology.build(spec["topology"])
+    law = laws.in_topology(experiment.resolve_law(spec, cc), t)
     if not spec["load"]:
         raise Mistake("load: the experiment has none")
     flows, lines = load.expand(spec["load"], t, law["law"], seed, case.duration_ns)
-    others = [experiment.resolve_law(spec, one["law"]) for one in spec["load"].values() if one["law"]]
+    others = [laws.in_topology(experiment.resolve_law(spec, one["law"]), t) for one in spec["load"].values() if one["law"]]
     job = network(spec, t, [law, *others], seed) | measurement(case, t)
     job["load"] = lines
     if spec["fault"]:
@@ -283,7 +283,7 @@ def kernel_said(folder):
     """Which control line was refused, and why, is in its log."""
     log = folder / "dmesg"
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.exists() else []
-    told = [line for line in lines if re.search(r"lab(fab|load)|timely|gcn|swift", line)]
+    told = [line for line in lines if re.search(r"lab(fab|load)|timely|gcn|fast|theta|swift", line)]
     return f" ({told[-1].split('] ', 1)[-1]})" if told else ""
 
 
@@ -317,7 +317,7 @@ def execute(run, kernel, guests, keep=None, progress=None):
 def run_command(spec, cc, seed, argv, kernel, guests):
     """A command in the guest, as root, with the hosts as namespaces; its exit status."""
     t = topology.build(spec["topology"])
-    law = experiment.resolve_law(spec, cc)
+    law = laws.in_topology(experiment.resolve_law(spec, cc), t)
     job = network(spec, t, [law], seed) | {"command": argv}
     folder = scratch()
     try:

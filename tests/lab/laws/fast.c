@@ -9,9 +9,8 @@
  */
 #include <linux/math64.h>
 #include <linux/module.h>
-#include <linux/tracepoint.h>
-#include <trace/events/tcp.h>
 
+#include "acked.h"
 #include "compat/compat.h"
 
 #define SWIFT_DIV_U64(dividend, divisor) div64_u64(dividend, divisor)
@@ -64,27 +63,17 @@ static void fast_apply(struct sock *sk)
 static struct tcp_congestion_ops fast_ops;
 
 /*
- * TIMELY's RTT (3.1), t_completion - t_send - segment / line rate, of the newest segment that
- * is acknowledged to its end, if it was sent once. The time on the wire must not be in it,
- * or segments would be congested for being longer than the shortest.
+ * TIMELY's RTT (3.1), t_completion - t_send - segment / line rate. The time on the wire must
+ * not be in it, or segments would be congested for being longer than the shortest.
  */
 static u32 fast_rtt_ns(const struct sock *sk, const struct sk_buff *skb)
 {
-	const struct sk_buff *sent, *newest = NULL;
-	u32 ack = TCP_SKB_CB(skb)->ack_seq;
-	u64 now_ns = ktime_get_ns(), wire_ns;
+	const struct sk_buff *newest = acked_newest(sk, skb);
 
-	if (!after(ack, tcp_sk(sk)->snd_una) || after(ack, tcp_sk(sk)->snd_nxt))
+	if (!newest)
 		return 0;
-	for (sent = tcp_rtx_queue_head(sk); sent && !after(TCP_SKB_CB(sent)->end_seq, ack);
-	     sent = skb_rb_next(sent))
-		newest = sent;
-	if (!newest || TCP_SKB_CB(newest)->sacked & (TCPCB_EVER_RETRANS | TCPCB_SACKED_ACKED))
-		return 0;
-	wire_ns = div_u64((u64)newest->len * 8 * NSEC_PER_USEC, tunables.max_rate_mbps);
-	if (newest->skb_mstamp_ns + wire_ns >= now_ns)
-		return 0;
-	return swift_saturate_u32(now_ns - newest->skb_mstamp_ns - wire_ns);
+	return acked_rtt_ns(newest, div_u64((u64)newest->len * 8 * NSEC_PER_USEC,
+					    tunables.max_rate_mbps));
 }
 
 /* Before TCP looks at the packet: the segments that it acknowledges are still there. */
@@ -101,15 +90,6 @@ static void fast_probe_old(void *data, struct sock *sk, struct sk_buff *skb)
 }
 
 #define fast_probe_fn ((void *)SWIFT_TCP_PROBE(fast_probe, fast_probe_old))
-
-/* The kernel does not export the tracepoint by name: find it by its string. */
-static struct tracepoint *fast_tcp_probe;
-
-static void fast_find_tcp_probe(struct tracepoint *tp, void *data)
-{
-	if (!strcmp(tp->name, "tcp_probe"))
-		fast_tcp_probe = tp;
-}
 
 /* --- ACKs -------------------------------------------------------------------------------- */
 
@@ -202,12 +182,6 @@ static struct tcp_congestion_ops fast_ops __read_mostly = {
 	.undo_cwnd = fast_undo_cwnd,
 };
 
-static void fast_forget_probe(void)
-{
-	tracepoint_probe_unregister(fast_tcp_probe, fast_probe_fn, NULL);
-	tracepoint_synchronize_unregister();
-}
-
 static int __init fast_module_init(void)
 {
 	const char *bad = fast_params_prepare(&params, &tunables);
@@ -217,24 +191,19 @@ static int __init fast_module_init(void)
 		pr_err("fast: parameter %s is out of range or contradicts another\n", bad);
 		return -EINVAL;
 	}
-	for_each_kernel_tracepoint(fast_find_tcp_probe, NULL);
-	if (!fast_tcp_probe) {
-		pr_err("fast: this kernel has no tcp_probe tracepoint (CONFIG_TRACEPOINTS)\n");
-		return -EOPNOTSUPP;
-	}
-	err = tracepoint_probe_register(fast_tcp_probe, fast_probe_fn, NULL);
+	err = acked_probe_start(fast_probe_fn);
 	if (err)
 		return err;
 	err = tcp_register_congestion_control(&fast_ops);
 	if (err)
-		fast_forget_probe();
+		acked_probe_stop(fast_probe_fn);
 	return err;
 }
 
 static void __exit fast_module_exit(void)
 {
 	tcp_unregister_congestion_control(&fast_ops);
-	fast_forget_probe();
+	acked_probe_stop(fast_probe_fn);
 }
 
 module_init(fast_module_init);
