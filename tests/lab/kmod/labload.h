@@ -97,6 +97,7 @@ struct load_flow {
 	u64 src, dst; /* what its line said: */
 	u64 size, resp, depth;
 	u64 start_ns, stop_ns; /* from `go`; 0 = never stops */
+	u64 every_ns; /* starts again so long after each start; 0 = does not */
 	u64 sndbuf; /* 0: as it is */
 	u64 ipv6;
 	int dscp; /* -1: as it is */
@@ -108,6 +109,7 @@ struct load_flow {
 
 	struct load_end end[LOAD_SIDES];
 	struct hrtimer timer; /* start, then stop */
+	u64 begin_ns; /* latest start, or the next one; from `go` */
 	bool running;
 	u32 oldest, newest; /* incomplete messages, chained: record + 1; 0 = none */
 	u64 messages; /* complete */

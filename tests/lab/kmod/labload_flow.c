@@ -132,19 +132,22 @@ static void load_flow_stop(struct load_flow *flow)
 static enum hrtimer_restart load_flow_timer(struct hrtimer *timer)
 {
 	struct load_flow *flow = container_of(timer, struct load_flow, timer);
-	bool again = false;
+	u64 next_ns = 0; /* from `go`; 0 = never */
 
 	spin_lock_bh(&load.lock);
 	if (flow->running) {
 		load_flow_stop(flow);
+		if (flow->every_ns)
+			next_ns = flow->begin_ns += flow->every_ns;
 	} else {
 		load_flow_start(flow);
-		again = flow->stop_ns;
+		if (flow->stop_ns)
+			next_ns = flow->begin_ns + flow->stop_ns - flow->start_ns;
 	}
 	spin_unlock_bh(&load.lock);
-	if (!again)
+	if (!next_ns)
 		return HRTIMER_NORESTART;
-	hrtimer_set_expires(timer, ns_to_ktime(load.go_ns + flow->stop_ns));
+	hrtimer_set_expires(timer, ns_to_ktime(load.go_ns + next_ns));
 	return HRTIMER_RESTART;
 }
 
@@ -360,6 +363,7 @@ void load_flows_start(void)
 
 	for (i = 0; i < load.n_flows; i++) {
 		flow = load.flows[i];
+		flow->begin_ns = flow->start_ns;
 		if (flow->mode != LOAD_IDLE)
 			hrtimer_start(&flow->timer, ns_to_ktime(load.go_ns + flow->start_ns),
 				      HRTIMER_MODE_ABS_SOFT);

@@ -96,6 +96,19 @@ static int load_check_times(u64 start_ns, u64 stop_ns)
 	return -EINVAL;
 }
 
+/* Again before it has stopped, or without end, is not again. */
+static int load_check_every(const struct load_flow *flow)
+{
+	if (!flow->every_ns)
+		return 0;
+	if (flow->late)
+		return load_refuse(-EINVAL, "every_ns: of a connection that opens at start_ns");
+	if (flow->stop_ns && flow->every_ns > flow->stop_ns - flow->start_ns)
+		return 0;
+	pr_err("every_ns=%llu: expected stop_ns, less than that after start_ns\n", flow->every_ns);
+	return -EINVAL;
+}
+
 static int load_check_host(const char *key, u32 id)
 {
 	struct net *net = labfab_host_net(id);
@@ -153,6 +166,7 @@ static int load_parse_flow(char *line, struct load_flow *flow, u64 *group, char 
 		LAB_NUMBER("depth", 1, 65536, &flow->depth),
 		LAB_NUMBER("start_ns", 0, LOAD_TIME_NS_MAX, &flow->start_ns),
 		LAB_NUMBER("stop_ns", 0, LOAD_TIME_NS_MAX, &flow->stop_ns),
+		LAB_NUMBER("every_ns", 0, LOAD_TIME_NS_MAX, &flow->every_ns),
 		LAB_TEXT("cc", cc),
 		LAB_TEXT("dscp", &dscp),
 		LAB_NUMBER("sndbuf", 0, INT_MAX / 2, &flow->sndbuf),
@@ -161,7 +175,7 @@ static int load_parse_flow(char *line, struct load_flow *flow, u64 *group, char 
 	int err = lab_parse(line, args, ARRAY_SIZE(args)) ?:
 		  load_check_times(flow->start_ns, flow->stop_ns) ?:
 		  load_parse_mode(mode, &flow->mode) ?: load_parse_dscp(dscp, &flow->dscp) ?:
-		  load_parse_open(open, flow);
+		  load_parse_open(open, flow) ?: load_check_every(flow);
 
 	if (err)
 		return err;

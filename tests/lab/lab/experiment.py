@@ -37,13 +37,14 @@ FIELDS = {
     "vary": listing([], "axes; each combination of their values is a case"),
     "scale": table("keys that --scale multiplies, and the least they become"),
     "expect": listing([], "see EXPECT"),
+    "column": listing([], "see COLUMN"),
     "plot": listing([], "see PLOT"),
 }
 HOSTS = clocks.HOSTS | hosts.HOSTS | {
     "qdisc": text("fq", "queueing discipline of the hosts, whatever the law", ("fq", "pfifo_fast")),
 }
 TIME = {
-    "warmup_ms": number(10, 0, 1_000_000, "from the load's start to the measurement's"),
+    "warmup_ms": number(10, 0, 10_000_000, "from the load's start to the measurement's"),
     "measure_ms": number(10, 0.01, 1_000_000, "how long is measured"),
     "drain_ms": number(0, 0, 1_000_000, "messages that begin this late in the measurement have no slowdown"),
     "sample_us": number(0, 0, 1_000_000, "interval of each flow's samples; 0 = none"),
@@ -68,6 +69,10 @@ EXPECT = {
     "min": number(None, -1e18, 1e18, ""), "max": number(None, -1e18, 1e18, ""),
     "near": number(None, -1e18, 1e18, ""), "within": number(0.1, 0, 10, "of near, relative"),
     "smoke_min": number(None, -1e18, 1e18, "at a scale below 1"), "smoke_max": number(None, -1e18, 1e18, ""),
+}
+COLUMN = {
+    "heading": text(None, "of the table, before the usual ones"), "metric": text(None, "as in the result"),
+    "unit": text("", "that figures are shown in"), "digits": whole(2, 0, 6, "behind the point"),
 }
 PLOT = {
     "title": text("", ""), "x": text("", "an axis's key, or its name"), "y": text(None, "metric"),
@@ -232,12 +237,15 @@ def scaled(spec, floors, factor, keep):
 
 def check_file(raw):
     fields.fill("", FIELDS, raw)
-    for kind, known in (("expect", EXPECT), ("plot", PLOT)):
+    for kind, known in (("expect", EXPECT), ("column", COLUMN), ("plot", PLOT)):
         for one in raw.get(kind, []):
             fields.fill(kind, known, one)
     for one in raw.get("expect", []):
         if not {"what", "of"} <= one.keys():
             raise Mistake("expect: what and of are needed")
+    for one in raw.get("column", []):
+        if not {"heading", "metric"} <= one.keys():
+            raise Mistake("column: heading and metric are needed")
     params.check_subject(raw)
 
 

@@ -11,7 +11,7 @@ from .fields import listing, number, text, whole
 WORKLOADS = TOP / "tests/lab/workloads"
 FLOWS_MAX = 45000
 SIZE_MAX = 1 << 30
-TIMES_MS = (0, 1_000_000)
+TIMES_MS = (0, 10_000_000)
 
 FLOW = {
     "sndbuf": whole(0, 0, 1 << 29, "socket's send buffer, bytes; 0 = as it is"),
@@ -26,6 +26,8 @@ CLOSED = FLOW | {
     "flows": whole(1, 1, FLOWS_MAX, "connections of each pair"),
     "start_ms": number(0, *TIMES_MS, "when it starts"),
     "stop_ms": number(0, *TIMES_MS, "when it stops; 0 = never"),
+    "once": whole(0, 0, 1, "1 = stops at once: no more messages than depth"),
+    "every_ms": number(0, *TIMES_MS, "starts again so long after each start; 0 = does not"),
     "open": text("before", "when it connects: before the load, or at-start, into what is there", ("before", "at-start")),
     "spread_us": number(10, 0, 10_000_000, "flows start at random within this time"),
 }
@@ -60,7 +62,7 @@ KINDS = {
     },
 }
 
-Flow = collections.namedtuple("Flow", "group src dst mode size start_ns stop_ns")
+Flow = collections.namedtuple("Flow", "group src dst mode size start_ns stop_ns every_ns", defaults=(0,))
 
 
 def ns(ms):
@@ -77,10 +79,24 @@ def resolve(name, given):
         raise Mistake(f"load.{name}: expected either cdf or size")
     if spec.get("cdf"):
         read_cdf(name, spec["cdf"])
+    if spec.get("once") or spec.get("every_ms"):
+        check_again(f"load.{name}", spec)
     for key in ("from", "to"):
         if kind == "pairs" and not all(isinstance(h, int) for h in spec.get(key) or [""]):
             raise Mistake(f"load.{name}.{key}: expected a list of hosts")
     return spec
+
+
+def check_again(where, spec):
+    if spec["once"] and (not spec["size"] or spec["stop_ms"]):
+        raise Mistake(f"{where}.once=1: expected a size, and no stop_ms")
+    if not spec["every_ms"]:
+        return
+    on_ms = 0 if spec["once"] else spec["stop_ms"] - spec["start_ms"]
+    if on_ms < 0 or on_ms + spec["spread_us"] / 1000 >= spec["every_ms"] or not (spec["once"] or spec["stop_ms"]):
+        raise Mistake(f"{where}.every_ms={spec['every_ms']}: expected once or stop_ms, and more than it is on for")
+    if spec["open"] == "at-start":
+        raise Mistake(f"{where}.every_ms={spec['every_ms']}: expected none with open=at-start")
 
 
 # --- Sizes ---------------------------------------------------------------------------
@@ -116,7 +132,8 @@ def closed_flows(spec, group, pairs, rnd):
     for src, dst in pairs:
         for _ in range(spec["flows"]):
             start = ns(spec["start_ms"]) + round(rnd.random() * spec["spread_us"] * 1000)
-            result.append(Flow(group, src, dst, mode, spec["size"], start, ns(spec["stop_ms"])))
+            stop = start + 1 if spec["once"] else ns(spec["stop_ms"])
+            result.append(Flow(group, src, dst, mode, spec["size"], start, stop, ns(spec["every_ms"])))
     return result
 
 
@@ -233,7 +250,7 @@ def flow_line(flow, spec, cc):
     if flow.mode == "rpc":
         words.append(f"size={flow.size} resp={spec.get('resp', 64)} depth={spec.get('depth', 1)}")
     words += [f"{key}={value}" for key, value in (
-        ("start_ns", flow.start_ns), ("stop_ns", flow.stop_ns), ("sndbuf", spec["sndbuf"]),
+        ("start_ns", flow.start_ns), ("stop_ns", flow.stop_ns), ("every_ns", flow.every_ns), ("sndbuf", spec["sndbuf"]),
         ("ipv6", spec["ipv6"])) if value]
     words += ["open=start"] if spec.get("open") == "at-start" else []
     return " ".join(words + ([f"dscp={spec['dscp']}"] if spec["dscp"] >= 0 else []))

@@ -11,6 +11,8 @@ ideal          what the links would have delivered of the messages that arrived,
                (ideal.py), and goodput_bps as a part of it; where all loads are open
 pauses         PFC's: how often any port was stopped; of the one stopped longest, for what part of the time
 host           of hosts that cost: the busiest one's CPU time, as a part of its cores'; frames a segment, of all
+fct_ratio      of a load whose messages begin together (once): their completion times over what the receiver's
+               link needs for all of them
 slowdown       a message's completion time over the least possible, by size; of loads that do not
                wait for their own messages
 truth          of Swift's samples: how far each delay is off (error_ns; error_ratio: of what is true),
@@ -390,12 +392,34 @@ def host_costs(fabric, seconds):
             "interrupts_hz": max(host["irqs"] for host in hosts) / seconds}
 
 
+def together_ns(run, number):
+    """The least time in which all messages of a load are done that begin at once: the last of the receiver that
+    has the most."""
+    spec, flows = run.case.spec, [flow for flow in run.flows if flow.group == number]
+    mss = spec["topology"]["mtu"] - HEADERS_BYTES
+    depth = list(spec["load"].values())[number]["depth"]
+    wire = {}
+    for flow in flows:
+        wire[flow.dst] = wire.get(flow.dst, 0) + depth * ideal.message_wire_bytes(flow.size, mss)
+
+    def last_ns(flow):
+        others = wire[flow.dst] - ideal.message_wire_bytes(flow.size, mss)
+        return alone_ns(run, flow, flow.size) + others * 8e9 / run.topology.host_links[flow.dst].rate_bps
+    return max(map(last_ns, flows))
+
+
+def over(figures, least):
+    return figures and {key: figures[key] / least for key in ("p50", "p99", "p999", "max")}
+
+
 def group_metrics(rows, groups, seconds, run):
     result = {}
     for number, name in enumerate(run.case.spec["load"]):
         own = [g for g in groups if g["group"] == number]
         result[name] = {"goodput_bps": sum(r["rx_bytes"] for r in rows if r["group"] == number) * 8 / seconds,
                         "rtt_ns": times(own, "rtt"), "fct_ns": times(own, "fct")}
+        if run.case.spec["load"][name].get("once"):
+            result[name]["fct_ratio"] = over(result[name]["fct_ns"], together_ns(run, number))
     return result
 
 

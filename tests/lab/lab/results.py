@@ -114,6 +114,7 @@ def assemble(experiment, cases, ccs, seeds, runs, kernel, describe):
                        "cases": {case.name: {"values": case.values, **case.spec} for case in cases}},
         "axes": experiment.raw.get("vary", []),
         "plots": experiment.raw.get("plot", []),
+        "columns": experiment.raw.get("column", []),
         "runs": runs,
         "summary": summary,
         "expectations": [judge(one, summary, experiment.scale) for one in experiment.raw.get("expect", [])],

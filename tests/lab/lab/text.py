@@ -19,9 +19,10 @@ def cell(value, divisor, digits):
     return shown
 
 
-def columns_of(summary):
-    """Those that any row has."""
-    return [c for c in COLUMNS if any(c[1] in row["metrics"] for row in summary)]
+def columns_of(result):
+    """The experiment's own, and those that any row has."""
+    own = [(c["heading"], c["metric"], UNITS.get(c.get("unit", ""), 1), c.get("digits", 2)) for c in result.get("columns", [])]
+    return [c for c in own + COLUMNS if any(c[1] in row["metrics"] for row in result["summary"])]
 
 
 def layout(rows):
@@ -36,7 +37,7 @@ def label(row):
 
 
 def table(result):
-    columns = columns_of(result["summary"])
+    columns = columns_of(result)
     rows = [["", *(c[0] for c in columns)]]
     rows += [[label(row), *(cell(row["metrics"].get(c[1]), c[2], c[3]) for c in columns)] for row in result["summary"]]
     return layout(rows)

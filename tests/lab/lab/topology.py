@@ -64,6 +64,7 @@ COMMON = {
     "mtu": whole(4096, 1280, 9216, "of all hosts"),
     "rate_bps": whole(50_000_000_000, *RATE, "of the hosts' links"),
     "prop_ns": whole(1000, *PROP, "propagation on the hosts' links"),
+    "props_ns": fields.listing([], "instead: on each host's link; the last is of all that follow, too"),
     "switch": fields.table("all switches"),
     "host": fields.table("all hosts"),
     "receiver": fields.table("host 0, on top of host"),
@@ -109,7 +110,8 @@ class Topology:
     host_links: dict = dataclasses.field(default_factory=dict)
 
     def add_host_link(self, host, switch, rate_bps):
-        self.host_links[host] = Link(f"h{host}", f"s{switch}", rate_bps, self.spec["prop_ns"])
+        props = self.spec["props_ns"] or [self.spec["prop_ns"]]
+        self.host_links[host] = Link(f"h{host}", f"s{switch}", rate_bps, props[min(host, len(props) - 1)])
         self.links.append(self.host_links[host])
         self.rack.append(switch)
 
@@ -240,11 +242,19 @@ def check_places(spec, given):
         raise Mistake("topology.places: expected 2 hosts or more")
 
 
+def check_props(spec, given):
+    if "props_ns" in given and "prop_ns" in given:
+        raise Mistake(f"topology.prop_ns={given['prop_ns']}: expected none beside props_ns")
+    for prop in spec["props_ns"]:
+        fields.check("topology.props_ns", whole(None, *PROP, ""), prop)
+
+
 def resolve(given):
     """A [topology] table, checked and filled."""
     kind = fields.check("topology.kind", COMMON["kind"], given.get("kind", "star"))
     spec = fields.fill("topology", COMMON | KINDS[kind], given)
     check_places(spec, given)
+    check_props(spec, given)
     for part, known in (("switch", SWITCH), ("host", HOST), ("receiver", HOST)):
         spec[part] = fields.fill(f"topology.{part}", known, spec[part])
     xoff, xon = (spec["switch"].get(f"pfc_{what}_bytes", 0) for what in ("xoff", "xon"))
