@@ -61,6 +61,7 @@ AXIS = {
     "key": text(None, "what varies"), "values": listing(None, "its values"),
     "name": text("{}", "a case's name: a format of Python's for the value"),
     "cases": table("or: name = { key = value, ... }"),
+    "factors": listing([], "or: each tunable of Swift times each of these, and nothing set"),
     "full": listing([], "names of those that are only run whole, at a scale of 1"),
 }
 EXPECT = {
@@ -150,7 +151,7 @@ def assign(spec, key, value):
     for depth, folder in enumerate(folders):
         if depth == 1 and folders[0] == "load" and folder not in at and last != "kind":
             raise Mistake(f"{key}={value}: no load {folder}; there is {', '.join(at) or 'none'}")
-        at = item(at, folder, key) if isinstance(at, list) else at.setdefault(folder, {})
+        at = item(at, folder, key) if isinstance(at, list) else at.setdefault(folder, [] if folder == "fault" else {})
         if not isinstance(at, (dict, list)):
             raise Mistake(f"{key}={value}: {folder} is not a table")
     if isinstance(at, list):
@@ -160,6 +161,8 @@ def assign(spec, key, value):
 
 def item(rows, number_, key):
     """fault.0 is the first [[fault]]."""
+    if not rows:
+        raise Mistake(f"{key}: the experiment has no [[fault]]")
     if not number_.isdigit() or int(number_) >= len(rows):
         raise Mistake(f"{key}: there is no {number_}; expected 0 to {len(rows) - 1}")
     return rows[int(number_)]
@@ -210,9 +213,11 @@ def resolve_spec(raw):
 def axis_values(axis, whole_=True):
     """[(name, {key: value})] of one axis."""
     axis = fields.fill("vary", AXIS, axis)
-    if ("key" in axis) == bool(axis["cases"]):
-        raise Mistake("vary: expected either key and values, or cases")
-    if "key" in axis:
+    if ("key" in axis) + bool(axis["cases"]) + bool(axis["factors"]) != 1:
+        raise Mistake("vary: expected either key and values, or cases, or factors")
+    if axis["factors"]:
+        result = params.times(axis["factors"], whole_)
+    elif "key" in axis:
         result = [(axis["name"].format(value), {axis["key"]: value}) for value in axis["values"]]
     else:
         result = list(axis["cases"].items())

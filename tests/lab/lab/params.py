@@ -4,6 +4,7 @@
 --defaults (nothing is set: what a user gets) or --params FILE stand in for it."""
 
 import collections
+import fractions
 import pathlib
 import tomllib
 
@@ -41,6 +42,34 @@ def check(given):
 def of_testbed(name):
     """What an experiment has if nothing else is asked for."""
     return read(FILES / f"{name}.toml", name, "") if name else DEFAULTS
+
+
+# --- Each tunable alone ------------------------------------------------------------------
+
+UNCHANGED = "nothing set"
+
+
+def factor_name(factor):
+    """x2, x1/4: a case's name has no dot."""
+    return f"x{fractions.Fraction(factor).limit_denominator(1000)}"
+
+
+def times(factors, whole):
+    """[(case's name, its setting)]: each of Swift's numbers, but for switches, times each factor where the law takes
+    that. At a scale below 1 the first one alone."""
+    result = [(UNCHANGED, {})]
+    numbers = {name: field for name, field in laws.tunables("swift").items() if field.kind == "whole" and field.hi > 1 and field.default > 0}
+    for name, field in list(numbers.items())[:None if whole else 1]:
+        for factor in factors:
+            value = round(field.default * factor)
+            if value == field.default or not field.lo <= value <= field.hi:
+                continue
+            try:
+                laws.resolve("swift", {name: value})
+            except Mistake:  # it contradicts another's default
+                continue
+            result.append((f"{name} {factor_name(factor)}", {f"laws.swift.{name}": value}))
+    return result
 
 
 # --- In an experiment --------------------------------------------------------------------

@@ -4,6 +4,7 @@ and dark; and Markdown with the plots beside it. The paper's own points come fro
 experiment's file."""
 
 import io
+import math
 import pathlib
 
 import jinja2
@@ -96,8 +97,9 @@ def plot_trade(result):
             axes.plot(rtt / 1e3, goodput / 1e9, "o", markersize=7, color=colours(result)[row["cc"]],
                       label=row["cc"] if row["cc"] not in labels and len(result["summary"]) > 6 else None)
             labels.add(row["cc"])
-            if len(result["summary"]) <= 6:
-                axes.annotate(text.label(row), (rtt / 1e3, goodput / 1e9), textcoords="offset points", xytext=(6, 5), fontsize=8)
+            name = text.label(row) if len(result["summary"]) <= 6 else row["case"] if len(result["summary"]) <= 24 else ""
+            axes.annotate(name, (rtt / 1e3, goodput / 1e9), textcoords="offset points", xytext=(6, 5),
+                          fontsize=8 if len(result["summary"]) <= 6 else 6)
     return finish(figure, axes, True)
 
 
@@ -144,8 +146,26 @@ def plot_shares(result):
     return finish(figure, axes)
 
 
+def plot_grid(column, result):
+    """How far each tunable moves a metric: a square a value, red for more, blue for less."""
+    tunables, columns, cells = text.grid(result, column["metric"])
+    columns = [c for c in columns if any((tunable, *c) in cells for tunable in tunables)]
+    shown = [[math.log2(cells[tunable, *c]) if cells.get((tunable, *c)) else math.nan for c in columns] for tunable in tunables]
+    figure, axes = plt.subplots(figsize=(1.8 + 0.42 * len(columns), 0.9 + 0.24 * len(tunables)))
+    axes.imshow(shown, cmap="RdBu_r", vmin=-2, vmax=2, aspect="auto")
+    axes.set_xticks(range(len(columns)), [" ".join(c) for c in columns], rotation=60, ha="right", fontsize=7)
+    axes.set_yticks(range(len(tunables)), tunables, fontsize=7)
+    for y, tunable in enumerate(tunables):
+        for x, c in enumerate(columns):
+            if (tunable, *c) in cells:
+                axes.text(x, y, f"{cells[tunable, *c]:.2f}", ha="center", va="center", fontsize=6, color="black")
+    return svg(figure)
+
+
 def plots(result):
     """[(caption, svg)]"""
+    if text.is_sensitivity(result):
+        return [(f"{column['heading']}, over nothing set", plot_grid(column, result)) for column in result["columns"]]
     found = [(plot.get("title") or plot["y"], plot_asked(plot, result)) for plot in result["plots"]]
     if any("rtt_ns.p99" in row["metrics"] for row in result["summary"]):
         found += [("throughput against tail RTT", plot_trade(result)), ("round trips", plot_tail(result))]

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """What the terminal shows: a table of the main figures, then paper against ours."""
 
+from . import params
+
 COLUMNS = [  # heading, metric, divisor, digits
     ("goodput Gb/s", "goodput_bps", 1e9, 2), ("RTT us avg", "rtt_ns.avg", 1e3, 1), ("p50", "rtt_ns.p50", 1e3, 1),
     ("p99", "rtt_ns.p99", 1e3, 1), ("p99.9", "rtt_ns.p999", 1e3, 1), ("loss %", "loss_ratio", 0.01, 4),
@@ -36,7 +38,54 @@ def label(row):
     return "/".join(filter(None, (row["cc"], row["case"])))
 
 
+def is_sensitivity(result):
+    return any(axis.get("factors") for axis in result["axes"])
+
+
+def grid(result, metric):
+    """[tunable], [(set-up, factor)], {(tunable, set-up, factor): the metric over that with nothing set}: of a result
+    whose axes are set-ups and factors."""
+    found = {}
+    for row in result["summary"]:
+        setup, _, name = row["case"].rpartition("-")
+        found[setup, name] = row["metrics"].get(metric, {}).get("median")
+    setups = list(dict.fromkeys(setup for setup, _ in found))
+    names = [name for setup, name in found if setup == setups[0] and name != params.UNCHANGED]
+    tunables = list(dict.fromkeys(name.rpartition(" ")[0] for name in names))
+    factors = [params.factor_name(f) for axis in result["axes"] for f in axis.get("factors", [])]
+    cells = {}
+    for setup in setups:
+        base = found.get((setup, params.UNCHANGED))
+        for tunable in tunables:
+            for factor in factors:
+                value = found.get((setup, f"{tunable} {factor}"))
+                if base and value is not None:
+                    cells[tunable, setup, factor] = value / base
+    return tunables, [(setup, factor) for setup in setups for factor in factors], cells
+
+
+def grids(result):
+    """A table of each metric that the experiment's columns name: what it is, over that with nothing set."""
+    parts = []
+    for column in result["columns"]:
+        tunables, columns, cells = grid(result, column["metric"])
+        columns = [c for c in columns if any((tunable, *c) in cells for tunable in tunables)]
+        if not columns:
+            continue
+        rows = [[f"{column['heading']}, over nothing set", *(" ".join(c) for c in columns)]]
+        rows += [[tunable, *(f"{cells[tunable, *c]:.2f}" if (tunable, *c) in cells else "-" for c in columns)] for tunable in tunables]
+        parts.append(layout(rows))
+    return "\n\n".join(parts)
+
+
 def table(result):
+    if is_sensitivity(result):
+        kept = [row for row in result["summary"] if row["case"].endswith(params.UNCHANGED)]
+        return rows_table(result | {"summary": kept}) + "\n\n" + grids(result)
+    return rows_table(result)
+
+
+def rows_table(result):
     columns = columns_of(result)
     rows = [["", *(c[0] for c in columns)]]
     rows += [[label(row), *(cell(row["metrics"].get(c[1]), c[2], c[3]) for c in columns)] for row in result["summary"]]
