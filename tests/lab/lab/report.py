@@ -98,7 +98,8 @@ def plot_trade(result):
                       label=row["cc"] if row["cc"] not in labels and len(result["summary"]) > 6 else None)
             labels.add(row["cc"])
             name = text.label(row) if len(result["summary"]) <= 6 else row["case"] if len(result["summary"]) <= 24 else ""
-            axes.annotate(name, (rtt / 1e3, goodput / 1e9), textcoords="offset points", xytext=(6, 5),
+            above = 5 if list(colours(result)).index(row["cc"]) % 2 == 0 else -10  # where two laws are alike
+            axes.annotate(name, (rtt / 1e3, goodput / 1e9), textcoords="offset points", xytext=(6, above),
                           fontsize=8 if len(result["summary"]) <= 6 else 6)
     return finish(figure, axes, True)
 
