@@ -159,7 +159,8 @@ def plot_grid(column, result):
     for y, tunable in enumerate(tunables):
         for x, c in enumerate(columns):
             if (tunable, *c) in cells:
-                axes.text(x, y, f"{cells[tunable, *c]:.2f}", ha="center", va="center", fontsize=6, color="black")
+                axes.text(x, y, f"{cells[tunable, *c]:.2f}", ha="center", va="center", fontsize=6,
+                          color="white" if abs(shown[y][x]) > 1.2 else "black")
     return svg(figure)
 
 
