@@ -44,7 +44,7 @@ struct swift_window {
 	u32 undo_cwnd_q16; /* before the latest loss episode */
 };
 
-/* The smallest delay of the last rtt_window (at least its newer half), in two buckets. */
+/* What delays fell to in the last rtt_window (at least its newer half), in two buckets. */
 struct swift_base {
 	u64 since_ns; /* when delay_ns[0] began to fill */
 	u32 delay_ns[2]; /* current and previous half window; all ones = none */
@@ -125,6 +125,10 @@ static inline u64 swift_base_age_ns(const struct swift_base *b, u64 now_ns)
 	return (s64)(now_ns - b->since_ns) < 0 ? 0 : now_ns - b->since_ns;
 }
 
+/*
+ * Half way to each delay that is smaller. What is least of all is luck where hosts are noisy:
+ * hosts that had less of it would have longer targets, and starve the others.
+ */
 static inline void swift_base_feed(struct swift_base *b, const struct swift_params *p,
 				   u64 now_ns, u32 delay_ns)
 {
@@ -136,7 +140,10 @@ static inline void swift_base_feed(struct swift_base *b, const struct swift_para
 		b->delay_ns[0] = SWIFT_U32_MAX;
 		b->since_ns = now_ns;
 	}
-	b->delay_ns[0] = swift_min_u32(b->delay_ns[0], delay_ns);
+	if (b->delay_ns[0] == SWIFT_U32_MAX)
+		b->delay_ns[0] = delay_ns;
+	else if (delay_ns < b->delay_ns[0])
+		b->delay_ns[0] -= (b->delay_ns[0] - delay_ns + 1) / 2;
 }
 
 /* --- A flow ---------------------------------------------------------------------- */
@@ -191,7 +198,7 @@ static inline void swift_on_handshake(struct swift_state *s, const struct swift_
  * software's, and tells nothing of the fabric. What a sample differs from the average by is
  * taken for such noise: it is averaged out, and has room in the target. Where there is little
  * of it, the law is the paper's. A single delay that is out of all proportion (a host that
- * was away for a millisecond) counts as four times the noise.
+ * was away for a millisecond) counts as four times the noise, in both.
  */
 #define SWIFT_NOISE_SHIFT 6 /* it is of about 64 samples */
 #define SWIFT_NOISE_OUTLIER 4
@@ -201,12 +208,13 @@ static inline void swift_on_handshake(struct swift_state *s, const struct swift_
 #define SWIFT_FILTER_SHIFT_MAX 4 /* the filter remembers 16 samples at most */
 #define SWIFT_FILTER_NOISE 4 /* quarters of rtt_epsilon */
 
+static inline u32 swift_noise_most_ns(const struct swift_state *s)
+{
+	return swift_saturate_u32((u64)s->noise_ns * SWIFT_NOISE_OUTLIER + SWIFT_NOISE_LEAST_NS);
+}
+
 static inline void swift_noise_feed(struct swift_state *s, u32 differs_by_ns)
 {
-	u64 most_ns = (u64)s->noise_ns * SWIFT_NOISE_OUTLIER + SWIFT_NOISE_LEAST_NS;
-
-	if (differs_by_ns > most_ns)
-		differs_by_ns = (u32)most_ns;
 	if (differs_by_ns >= s->noise_ns)
 		s->noise_ns += (differs_by_ns - s->noise_ns) >> SWIFT_NOISE_SHIFT;
 	else
@@ -229,19 +237,23 @@ static inline u32 swift_filter_shift(const struct swift_state *s, const struct s
 static inline void swift_fabric_feed(struct swift_state *s, const struct swift_params *p,
 				     u32 delay_ns)
 {
-	u32 old_ns = s->fabric_ns;
+	bool above = delay_ns >= s->fabric_ns;
+	u32 differs_by_ns = above ? delay_ns - s->fabric_ns : s->fabric_ns - delay_ns;
+	u32 most_ns = swift_noise_most_ns(s);
 	u32 shift;
 
-	if (!old_ns || p->target_policy != SWIFT_TARGET_BASE_RTT_PLUS) {
+	if (!s->fabric_ns || p->target_policy != SWIFT_TARGET_BASE_RTT_PLUS) {
 		s->fabric_ns = delay_ns;
 		return;
 	}
-	swift_noise_feed(s, delay_ns > old_ns ? delay_ns - old_ns : old_ns - delay_ns);
+	swift_noise_feed(s, swift_min_u32(differs_by_ns, most_ns));
 	shift = swift_filter_shift(s, p);
-	if (delay_ns >= old_ns)
-		s->fabric_ns = old_ns + ((delay_ns - old_ns) >> shift);
+	if (shift)
+		differs_by_ns = swift_min_u32(differs_by_ns, most_ns) >> shift;
+	if (above)
+		s->fabric_ns += differs_by_ns;
 	else
-		s->fabric_ns = old_ns - ((old_ns - delay_ns) >> shift);
+		s->fabric_ns -= differs_by_ns;
 }
 
 /*

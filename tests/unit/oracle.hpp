@@ -129,7 +129,7 @@ inline double target_delay(const State &s, const Params &p, unsigned hops, doubl
 	return std::min(base + flow_scaling(p, fcwnd), kU32Max);
 }
 
-/* D7: the smallest delay of the last window of time, in two halves. */
+/* D7: what delays of the last window of time fell to, half way to each; in two halves. */
 inline void feed_base_delay(State &s, const Params &p, u64 now, double delay)
 {
 	u64 window = u64(p.t.rtt_window_ms) * 1000000;
@@ -140,25 +140,30 @@ inline void feed_base_delay(State &s, const Params &p, u64 now, double delay)
 		s.base_delay[0] = kNone;
 		s.base_since = now;
 	}
-	s.base_delay[0] = std::min(s.base_delay[0], delay);
+	if (s.base_delay[0] == kNone)
+		s.base_delay[0] = delay;
+	else if (delay < s.base_delay[0]) /* to a whole ns, and there in the end */
+		s.base_delay[0] = std::floor((s.base_delay[0] + delay) / 2);
 }
 
 /* D14: what differs from the average is noise; the more there is, the longer the average. */
 inline void feed_fabric_delay(State &s, const Params &p, double delay)
 {
 	double differs = std::abs(delay - s.fabric_delay);
+	double most = 4 * s.noise + 1024; /* what differs by more is an outlier */
 	double samples = 1;
 
 	if (!s.fabric_delay || p.t.target_policy != SWIFT_TARGET_BASE_RTT_PLUS) {
 		s.fabric_delay = delay;
 		return;
 	}
-	differs = std::min(differs, 4 * s.noise + 1024); /* an outlier */
-	s.noise += std::trunc((differs - s.noise) / 64);
+	s.noise += std::trunc((std::min(differs, most) - s.noise) / 64);
 	for (int quarter = 1; quarter <= 4 && 2 * samples <= s.fabric.cwnd &&
 	     4 * s.noise >= quarter * double(p.t.rtt_epsilon_ns); quarter++)
 		samples *= 2;
-	s.fabric_delay += std::trunc((delay - s.fabric_delay) / samples);
+	if (samples > 1)
+		differs = std::trunc(std::min(differs, most) / samples);
+	s.fabric_delay += delay < s.fabric_delay ? -differs : differs;
 }
 
 /* --- Algorithm 1 -------------------------------------------------------------------- */

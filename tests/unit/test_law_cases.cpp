@@ -597,16 +597,19 @@ TEST(target, D7_learnt_targets_ignore_hops)
 	}
 }
 
-TEST(target, D7_base_rtt_is_the_smallest_fabric_delay_seen)
+TEST(target, D7_base_rtt_is_what_fabric_delays_fall_to)
 {
 	Flow f(tunables({{"target_policy", SWIFT_TARGET_BASE_RTT}, {"fs_range_ns", 0}}));
 
 	f.ack({.rtt_ns = us(300), .remote_ns = us(100)});
 	EXPECT_EQ(f.v.fabric_target_ns, us(200));
-	f.ack({.rtt_ns = us(300), .remote_ns = us(170)});
-	EXPECT_EQ(f.v.fabric_target_ns, us(130));
+	f.ack({.rtt_ns = us(300), .remote_ns = us(170)}); /* 130 us: half way */
+	EXPECT_EQ(f.v.fabric_target_ns, us(165));
 	f.ack({.rtt_ns = us(500)});
-	EXPECT_EQ(f.v.fabric_target_ns, us(130));
+	EXPECT_EQ(f.v.fabric_target_ns, us(165));
+	for (int i = 0; i < 17; i++)
+		f.ack({.rtt_ns = us(130)});
+	EXPECT_EQ(f.v.fabric_target_ns, us(130)); /* and all of it, to the ns */
 }
 
 TEST(target, D7_base_rtt_plus_adds_room_but_not_less_than_base_target)
@@ -717,6 +720,19 @@ TEST(noise, D14_a_host_that_was_away_once_is_an_outlier)
 		f.windows(20, 20).wait(us(100)).ack({.rtt_ns = us(100)});
 	f.wait(us(100)).ack({.rtt_ns = us(5000)});
 	EXPECT_LE(f.s.noise_ns, 1024U / 64);
+}
+
+/* Where samples are averaged one alone does not move the average far, either; without noise it is the signal. */
+TEST(noise, D14_an_outlier_moves_the_average_by_four_times_the_noise_at_most)
+{
+	Flow f(tunables({{"fs_range_ns", 0}}));
+
+	for (int i = 0; i < 2000; i++)
+		f.windows(100, 100).wait(us(100)).ack({.rtt_ns = us(100 + 80.0 * (i % 2))});
+	u32 before_ns = f.s.fabric_ns, noise_ns = f.s.noise_ns;
+	f.wait(us(100)).ack({.rtt_ns = us(5000)});
+	EXPECT_GT(f.s.fabric_ns, before_ns);
+	EXPECT_LE(f.s.fabric_ns - before_ns, (4 * noise_ns + 1024) / 4);
 }
 
 /* 16 samples at most, no more than the window has packets, and twice as many for each quarter of epsilon. */
@@ -868,7 +884,8 @@ TEST(D10_handshake, bounds_the_base_by_its_rtt_and_two_links)
 	EXPECT_EQ(swift_target_ns(&f.s, &f.p, 0, 0), us(20) + 16 * 1448);
 	f.ack({.rtt_ns = us(300)});
 	EXPECT_EQ(f.v.fabric_target_ns, us(20) + 16 * 1448);
-	f.ack({.rtt_ns = us(25)});
+	for (int i = 0; i < 16; i++)
+		f.ack({.rtt_ns = us(25)});
 	EXPECT_EQ(f.v.fabric_target_ns, us(25));
 }
 
