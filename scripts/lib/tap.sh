@@ -13,6 +13,9 @@
 tap_output=$(mktemp) && exec {tap_fd}<>"$tap_output" && rm "$tap_output"
 tap_output=/dev/fd/$tap_fd
 
+# A pipe that nobody writes to: `read -t` on it waits without a process.
+exec {tap_never}<> <(:)
+
 tap_count=0 tap_failed=0 tap_planned=''
 
 plan() { tap_planned=$1; echo "1..$1"; }
@@ -89,6 +92,7 @@ wait_until() { # SECONDS COMMAND [ARG...]
 	shift
 	until "$@" >/dev/null 2>&1; do
 		[ "${EPOCHREALTIME/./}" -lt "$end" ] || return 1
-		sleep 0.05
+		read -rt 0.05 -u "$tap_never"
 	done
+	return 0
 }

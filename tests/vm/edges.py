@@ -640,4 +640,5 @@ def main():
     edge()
 
 
-main()
+if __name__ == "__main__":
+    main()

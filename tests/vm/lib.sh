@@ -75,6 +75,24 @@ topo_route() { # NS TO-LINK VIA-LINK VIA-END
 		ip -n "$1" route add "fd00:$2::/64" via "fd00:$3::$4"
 }
 
+# Cases in Python, of one process (cases.py):  cases_of edges.py && ok 'a case' case_of its_name
+cases_of() { # FILE [SECONDS]; the longest that a case may take
+	mkfifo "$work/cases.in" "$work/cases.out" || return
+	"$(dirname "${BASH_SOURCE[0]}")/cases.py" "$1" "$work/cases.said" "${2:-$patience}" \
+		<"$work/cases.in" >"$work/cases.out" &
+	exec {cases_in}>"$work/cases.in" {cases_out}<"$work/cases.out"
+	rm "$work/cases.in" "$work/cases.out"
+}
+
+case_of() { # ARGUMENT...
+	local status
+	: >"$work/cases.said"
+	echo "$*" >&"$cases_in"
+	read -r status <&"$cases_out" || { echo 'cases.py ended'; return 1; }
+	cat "$work/cases.said"
+	return "${status#-}"
+}
+
 in_ns() { # NS COMMAND [ARG...]
 	ip netns exec "$@"
 }

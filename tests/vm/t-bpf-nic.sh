@@ -22,7 +22,7 @@ nic=/sys/module/stampnic/parameters
 nic_offset=1700000000000000000
 nic_hour=3600000000000
 cookie() { # NS: SO_NETNS_COOKIE
-	in_ns "$1" python3 -c 'import socket; print(int.from_bytes(socket.socket().getsockopt(1, 71, 8), "little"))'
+	in_ns "$1" python3 -ISc 'import socket; print(int.from_bytes(socket.socket().getsockopt(1, 71, 8), "little"))'
 }
 nic_line() { # NS DEV VALID-MS: told to the programs
 	bpf_say clock "$(cookie "$1")" "$(in_ns "$1" cat "/sys/class/net/$2/ifindex")" $nic_offset 5000 2000 "$3"

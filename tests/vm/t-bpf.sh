@@ -181,7 +181,7 @@ for end in h1 h2; do
 	# shellcheck disable=SC2086 # words
 	ip -n $end route show | while read -r route; do ip -n $end route change $route quickack 1; done
 done
-python3 -c 'import signal, socket
+python3 -ISc 'import signal, socket
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 s.setsockopt(socket.SOL_SOCKET, 35, 1) # SO_TIMESTAMPNS
 signal.pause()' &

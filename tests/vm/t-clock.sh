@@ -3,7 +3,9 @@
 # NIC clocks: the netlink interface, and hardware stamps, of a NIC that nic/stampnic.c makes
 # of a veth. What takes a socket is in clock.py, by the names below.
 
-clock() { timeout $patience /usr/bin/python3 "$here/clock.py" "$@"; }
+clock() { case_of "$@"; }
+clock_beside() { exec timeout $patience /usr/bin/python3 -IS "$here/clock.py" "$@"; } # in the background
+cases_of "$here/clock.py"
 nic=/sys/module/stampnic/parameters
 
 ok 'clock: the module loads' swift_load
@@ -95,7 +97,7 @@ wait $client 2>/dev/null
 # Devices, namespaces and the module come and go while lines are set.
 in_ns h1 sysctl -qw net.ipv4.tcp_congestion_control=cubic
 in_ns h2 sysctl -qw net.ipv4.tcp_congestion_control=cubic
-clock races 8 >"$work/races" 2>&1 &
+clock_beside races 8 >"$work/races" 2>&1 &
 races=$!
 wait_until 20 ip netns exec race true 2>/dev/null
 come_and_go() {
@@ -111,7 +113,7 @@ come_and_go() {
 ok 'clock: devices, and the module, come and go meanwhile' come_and_go
 ok 'clock: and lines are set' wait $races
 diag "$(cat "$work/races")"
-clock hold >"$work/hold" &
+clock_beside hold >"$work/hold" &
 wait_until 20 grep -q holding "$work/hold"
 ok 'clock: the module unloads with lines set and their sender there' wait_until 10 swift_unload
 ok 'clock: and loads' swift_load

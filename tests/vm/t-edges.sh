@@ -2,7 +2,8 @@
 # shellcheck shell=bash disable=SC2154
 # Edges: what takes a hand on both sockets of a flow is in edges.py, by the names below.
 
-edge() { timeout $patience /usr/bin/python3 "$here/edges.py" "$1"; }
+cases_of "$here/edges.py"
+edge() { case_of "$1"; }
 
 ok 'edges: the module loads' swift_load
 topo_routed 1

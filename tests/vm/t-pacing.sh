@@ -3,7 +3,8 @@
 # Pacing below one packet, and what may not be seen of it: functions of edges.py.
 
 # On a clock of instructions seconds go by while the host looks for a file.
-edge() { timeout 36000 /usr/bin/python3 "$here/edges.py" "$1"; }
+cases_of "$here/edges.py" 36000
+edge() { case_of "$1"; }
 
 ok 'pacing: the module loads' swift_load
 topo_routed 1

@@ -87,7 +87,7 @@ ok 'probe: --stamp on a device that cannot' one_line_and 1 'right cannot stamp' 
 ok 'probe: a second responder on the port' eval 'said=$(probe_in h2 --respond 2>&1); [ $? = 1 ] && [[ $said == *"Address already in use"* ]]'
 
 # The responder says what it refuses, and answers nobody with more than was sent.
-in_ns h1 python3 -c '
+in_ns h1 python3 -ISc '
 import socket, struct, sys
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 s.settimeout(1)
