@@ -6,7 +6,7 @@
 # shellcheck source-path=SCRIPTDIR source=../bpf/lib.sh
 . "$top/tests/bpf/lib.sh"
 bpf_test_load
-bpf_test_equality 100000
+bpf_test_equality 20000 # tests/bpf/run takes ten times as many: here it is other verifiers and compilers
 ok 'bpf: a cgroup' bpf_enter_cgroup
 
 topo_routed 1
@@ -157,16 +157,19 @@ done
 
 # The same traffic: four flows through a link, and the delay that a ping meets.
 measure() { # CC; adds goodput and the ping's 99th percentile in us to the file CC
-	local cc=$1 ping bps
+	local cc=$1 pings=() i bps
 	bpf_hosts "$cc" h1 h2
 	iperf_server h2 -1 || return
-	ip netns exec h1 ping -i 0.005 -w 5 "$h2_ip4" >"$work/ping" &
-	ping=$!
+	# Four, each at 20 ms: at 10 ms or less ping asks for its reply again and again.
+	for i in 1 2 3 4; do
+		ip netns exec h1 ping -i 0.02 -w 5 "$h2_ip4" >"$work/ping$i" &
+		pings+=($!)
+	done
 	bps=$(timeout $patience ip netns exec h1 iperf3 --json -c "$h2_ip4" -P 4 -t 4 -O 2 |
 		jq -e '.end.sum_received.bits_per_second | floor') || return
-	wait $ping
+	wait "${pings[@]}"
 	wait_until 10 not listening h2 5201
-	echo "$bps $(sed -n 's/.*time=\([0-9.]*\) ms/\1/p' "$work/ping" | sort -n |
+	echo "$bps $(sed -n 's/.*time=\([0-9.]*\) ms/\1/p' "$work"/ping[1-4] | sort -n |
 		awk '{ v[NR] = $1 * 1000 } END { printf "%d", v[int(NR * 0.99)] }')" >>"$work/$cc"
 	diag "$cc: bit/s and ping p99 in us: $(tail -n 1 "$work/$cc")"
 }
