@@ -525,6 +525,43 @@ static void swift_reset_dscp(struct sock *sk, struct swift_sock *ss)
 	ss->tos = 0;
 }
 
+/* With the RTTs' variance, which TCP never lets fall below the least RTO, nor raises to it. */
+static void swift_change_rto_min(struct sock *sk, u32 least)
+{
+	struct inet_connection_sock *icsk = inet_csk(sk);
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	WRITE_ONCE(icsk->icsk_rto_min, least);
+	if (!tp->srtt_us)
+		return;
+	tp->rttvar_us = max(tp->mdev_us, tcp_rto_min_us(sk));
+	tp->mdev_max_us = tp->rttvar_us;
+	if (!icsk->icsk_backoff)
+		icsk->icsk_rto = min(__tcp_set_rto(tp), TCP_RTO_MAX);
+}
+
+/*
+ * TCP waits 200 ms at the least, because ACKs may be delayed. A peer with an echo sends them at
+ * once (3.6). A route's rto_min goes before ours, as before any.
+ */
+static void swift_set_rto_min(struct sock *sk, struct swift_sock *ss)
+{
+	u32 least = usecs_to_jiffies(READ_ONCE(swift_net_of(sk)->rto_min_us));
+	u32 before = inet_csk(sk)->icsk_rto_min;
+
+	if (!ss->echo_on || !least || before <= least || before > U16_MAX)
+		return;
+	ss->rto_min = before;
+	swift_change_rto_min(sk, least);
+}
+
+static void swift_reset_rto_min(struct sock *sk, struct swift_sock *ss)
+{
+	if (ss->rto_min)
+		swift_change_rto_min(sk, ss->rto_min);
+	ss->rto_min = 0;
+}
+
 /*
  * The window that a socket begins with: that of its route if the administrator gave one;
  * what it has if it runs already (setsockopt); 1 if TCP says so, because the SYN was
@@ -586,6 +623,7 @@ static void swift_begin(struct sock *sk, bool echo_on)
 	if (READ_ONCE(sk->sk_max_pacing_rate) == ~0UL)
 		cmpxchg(&sk->sk_pacing_status, SK_PACING_NEEDED, SK_PACING_NONE);
 	swift_set_dscp(sk, ss);
+	swift_set_rto_min(sk, ss);
 	swift_apply(sk, ss, sn, true);
 
 	swift_stamps_on();
@@ -610,6 +648,7 @@ static void swift_release(struct sock *sk)
 		return;
 	ss->live = 0;
 	swift_reset_dscp(sk, ss);
+	swift_reset_rto_min(sk, ss);
 	swift_uncount(swift_net_of(sk), flows);
 	swift_unhold(sk, ss);
 	WRITE_ONCE(sk->sk_pacing_rate, READ_ONCE(sk->sk_max_pacing_rate));

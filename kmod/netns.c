@@ -124,6 +124,12 @@ static int swift_sysctl_dscp(const struct ctl_table *ctl, int write, void *buffe
 	return swift_sysctl_int(ctl, write, buffer, lenp, ppos, -1, 63);
 }
 
+static int swift_sysctl_rto_min(const struct ctl_table *ctl, int write, void *buffer,
+				size_t *lenp, loff_t *ppos)
+{
+	return swift_sysctl_int(ctl, write, buffer, lenp, ppos, 0, USEC_PER_SEC);
+}
+
 static int swift_sysctl_echo(const struct ctl_table *ctl, int write, void *buffer, size_t *lenp,
 			     loff_t *ppos)
 {
@@ -153,6 +159,7 @@ SWIFT_PROC_HANDLER_OLD(swift_sysctl_tunable)
 SWIFT_PROC_HANDLER_OLD(swift_sysctl_policy)
 SWIFT_PROC_HANDLER_OLD(swift_sysctl_max_rtt)
 SWIFT_PROC_HANDLER_OLD(swift_sysctl_dscp)
+SWIFT_PROC_HANDLER_OLD(swift_sysctl_rto_min)
 SWIFT_PROC_HANDLER_OLD(swift_sysctl_echo)
 
 /* The tunables come first and in the order of their struct, target_policy among them. */
@@ -166,6 +173,8 @@ static const struct ctl_table swift_sysctls_template[] = {
 	  .proc_handler = SWIFT_PROC_HANDLER(swift_sysctl_max_rtt) },
 	{ .procname = "dscp", .mode = 0644,
 	  .proc_handler = SWIFT_PROC_HANDLER(swift_sysctl_dscp) },
+	{ .procname = "rto_min_us", .mode = 0644,
+	  .proc_handler = SWIFT_PROC_HANDLER(swift_sysctl_rto_min) },
 	{ .procname = "echo", .mode = 0644,
 	  .proc_handler = SWIFT_PROC_HANDLER(swift_sysctl_echo) },
 	{ } /* the end, for kernels whose tables carry no size */
@@ -190,6 +199,7 @@ static int swift_net_add_sysctls(struct net *net, struct swift_net *sn)
 	table[SWIFT_POLICY_INDEX].proc_handler = SWIFT_PROC_HANDLER(swift_sysctl_policy);
 	table[i++].data = &sn->max_rtt_ns;
 	table[i++].data = &sn->dscp;
+	table[i++].data = &sn->rto_min_us;
 	table[i++].data = &sn->echo;
 
 	sn->sysctls = table;
@@ -239,6 +249,7 @@ static int __net_init swift_net_init(struct net *net)
 	xa_init(&sn->link_mbps);
 	sn->max_rtt_ns = 5 * NSEC_PER_MSEC;
 	sn->dscp = -1;
+	sn->rto_min_us = 10 * USEC_PER_MSEC;
 
 	sn->counters = alloc_percpu(struct swift_counters);
 	if (!sn->counters)

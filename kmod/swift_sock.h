@@ -79,6 +79,7 @@ struct swift_net {
 	struct swift_tunables tunables;
 	int max_rtt_ns;
 	int dscp; /* -1 = leave */
+	int rto_min_us; /* 0 = leave */
 	u32 echo;
 	struct ctl_table *sysctls;
 	struct ctl_table_header *sysctl_header;
@@ -144,6 +145,7 @@ struct swift_sock {
 	u8 local_source;
 	u8 remote_source;
 	u8 tos; /* class that init() gave the socket; 0 = none */
+	u16 rto_min; /* jiffies that the socket had before it got ours; 0 = has its own */
 };
 
 static inline struct swift_sock *swift_sk(const struct sock *sk)

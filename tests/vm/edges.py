@@ -122,7 +122,7 @@ def connect(cc="swift", device=None):
 def info(sock):
     """Of struct tcp_info."""
     raw = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 200)
-    u32 = {"mss": 16, "unacked": 24, "rtt_us": 68, "cwnd": 80, "retransmits": 100, "notsent": 144,
+    u32 = {"rto_us": 8, "mss": 16, "unacked": 24, "rtt_us": 68, "cwnd": 80, "retransmits": 100, "notsent": 144,
            "data_segs_out": 156}
     return {"state": raw[0], **{name: struct.unpack_from("I", raw, at)[0] for name, at in u32.items()}}
 
@@ -170,6 +170,34 @@ def rack_timer():
     expect(counter("h1", "decreases_timeout") == timeouts, "a timeout repaired it, and not the timer")
     expect(cuts == 1, f"decreases_loss rose by {cuts}, wanted 1")
     expect(after <= cwnd / 2 + 1, f"the window went from {cwnd} to {after}")
+
+
+def timeouts():
+    """Who has an echo acknowledges at once: no RTO waits for delayed ACKs. TCP's own comes back
+    for who leaves, or has no echo."""
+    delay(2)
+    client, server = connect()
+    expect(info(client)["rto_us"] < 60_000, f"RTO after the handshake: {info(client)['rto_us']} us")
+    acked_ms(client)
+    expect(info(client)["rto_us"] < 60_000, f"RTO: {info(client)['rto_us']} us")
+    client.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, DROPPED)
+    client.send(bytes(100))
+    client.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, 0)
+    began = time.monotonic()
+    wait_acked(client)
+    took = (time.monotonic() - began) * 1000
+    expect(took < 120, f"repaired after {took:.0f} ms")
+    client.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"reno")
+    for _ in range(3):
+        acked_ms(client)
+    expect(info(client)["rto_us"] >= 200_000, f"RTO without Swift: {info(client)['rto_us']} us")
+    for what in {"rto_min_us": 0}, {"rto_min_us": 10_000, "echo": 0}:
+        tune("h1", **what)
+        client, server = connect()
+        acked_ms(client)
+        expect(info(client)["rto_us"] >= 200_000, f"RTO with {what}: {info(client)['rto_us']} us")
+    tune("h1", echo=1)
+    server.close()
 
 
 def path_mtu():
