@@ -526,12 +526,12 @@ static void swift_reset_dscp(struct sock *sk, struct swift_sock *ss)
 }
 
 /* With the RTTs' variance, which TCP never lets fall below the least RTO, nor raises to it. */
-static void swift_change_rto_min(struct sock *sk, u32 least)
+static void swift_change_rto_min(struct sock *sk, u32 least_jiffies)
 {
 	struct inet_connection_sock *icsk = inet_csk(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
 
-	WRITE_ONCE(icsk->icsk_rto_min, least);
+	WRITE_ONCE(icsk->icsk_rto_min, least_jiffies);
 	if (!tp->srtt_us)
 		return;
 	tp->rttvar_us = max(tp->mdev_us, tcp_rto_min_us(sk));
@@ -546,20 +546,21 @@ static void swift_change_rto_min(struct sock *sk, u32 least)
  */
 static void swift_set_rto_min(struct sock *sk, struct swift_sock *ss)
 {
-	u32 least = usecs_to_jiffies(READ_ONCE(swift_net_of(sk)->rto_min_us));
-	u32 before = inet_csk(sk)->icsk_rto_min;
+	u32 least_jiffies = usecs_to_jiffies(READ_ONCE(swift_net_of(sk)->rto_min_us));
+	u32 before_jiffies = inet_csk(sk)->icsk_rto_min;
 
-	if (!ss->echo_on || !least || before <= least || before > U16_MAX)
+	if (!ss->echo_on || !least_jiffies || before_jiffies <= least_jiffies ||
+	    before_jiffies > U16_MAX)
 		return;
-	ss->rto_min = before;
-	swift_change_rto_min(sk, least);
+	ss->rto_min_jiffies = before_jiffies;
+	swift_change_rto_min(sk, least_jiffies);
 }
 
 static void swift_reset_rto_min(struct sock *sk, struct swift_sock *ss)
 {
-	if (ss->rto_min)
-		swift_change_rto_min(sk, ss->rto_min);
-	ss->rto_min = 0;
+	if (ss->rto_min_jiffies)
+		swift_change_rto_min(sk, ss->rto_min_jiffies);
+	ss->rto_min_jiffies = 0;
 }
 
 /*

@@ -145,7 +145,7 @@ struct swift_sock {
 	u8 local_source;
 	u8 remote_source;
 	u8 tos; /* class that init() gave the socket; 0 = none */
-	u16 rto_min; /* jiffies that the socket had before it got ours; 0 = has its own */
+	u16 rto_min_jiffies; /* that the socket had before it got ours; 0 = has its own */
 };
 
 static inline struct swift_sock *swift_sk(const struct sock *sk)
