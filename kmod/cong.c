@@ -34,10 +34,12 @@ static u32 swift_send_cwnd_q16(const struct sock *sk, const struct swift_sock *s
 	u64 wall_ns = ktime_to_ns(ktime_mono_to_real(ns_to_ktime(tp->tcp_clock_cache)));
 	u32 cwnd_q16 = swift_cwnd_q16(&ss->law);
 	const struct swift_params *p;
+	u32 second_ns;
 
+	div_u64_rem(wall_ns, NSEC_PER_SEC, &second_ns);
 	rcu_read_lock();
 	p = rcu_dereference(sn->params);
-	if (swift_in_drain(p, base_ns, swift_srtt_ns(tp), wall_ns))
+	if (swift_in_drain(p, base_ns, swift_srtt_ns(tp), second_ns))
 		cwnd_q16 = swift_drain_q16(p, cwnd_q16, ss->echo_on);
 	rcu_read_unlock();
 	return cwnd_q16;

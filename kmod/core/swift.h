@@ -626,35 +626,35 @@ static inline u64 swift_pacing_rate_Bps(u32 cwnd_q16, u32 rtt_ns, u32 packet_byt
  * D11: flows that keep a queue between them never see the path without it: when the
  * smallest delay expires, the smallest standing one takes its place, target and queue grow
  * by it, and so on. So all flows send a quarter of their windows for two RTTs at the same
- * moments, and whatever stood drains: at each multiple of a period on the wall clock, which
- * needs no message; hosts whose clocks agree to 100 us have the same idea of it. The
- * period is a power of two, so that longer ones coincide with shorter ones, and at least
- * 128 times the base. A drain is no longer than a 32nd of it, whatever a host adds to the
- * RTT, and leaves windows below one packet alone, which a quarter would silence for longer.
+ * moments, and whatever stood drains: at each multiple of a period in the second of the wall
+ * clock, which needs no message; hosts whose clocks agree to 100 us have the same idea of it.
+ * Periods are halves of halves of a second, so that longer ones coincide with shorter ones,
+ * and who counts leap seconds (CLOCK_TAI) with who does not; and at least 128 times the base,
+ * up to a second. A drain is no longer than a 32nd of it, whatever a host adds to the RTT, and
+ * leaves windows below one packet alone, which a quarter would silence for longer.
  */
-#define SWIFT_DRAIN_PERIOD_SHIFT 24 /* the shortest period: 2^24 ns = 16.8 ms */
+#define SWIFT_DRAIN_SECOND_NS 1000000000U
+#define SWIFT_DRAIN_PERIOD_SHIFT 6 /* the shortest period: a 64th of a second, 15.6 ms */
 #define SWIFT_DRAIN_BASES_SHIFT 7
 #define SWIFT_DRAIN_RTTS 2
 #define SWIFT_DRAIN_CWND_SHIFT 2
 #define SWIFT_DRAIN_PART_SHIFT 5
 
+/* @second_ns: since a second of the wall clock began, 0 to 999999999. */
 static inline bool swift_in_drain(const struct swift_params *p, u32 base_ns, u32 rtt_ns,
-				  u64 wall_ns)
+				  u32 second_ns)
 {
-	u64 mask_ns;
+	u32 shift = SWIFT_DRAIN_PERIOD_SHIFT;
+	u32 period_ns, since_ns;
 
 	if (p->target_policy == SWIFT_TARGET_STATIC || base_ns == SWIFT_U32_MAX)
 		return false; /* nothing to learn; nothing known */
-	/* The period less 1: all ones below the highest bit of the least period, less 1. */
-	mask_ns = base_ns ? ((u64)base_ns << SWIFT_DRAIN_BASES_SHIFT) - 1 : 0;
-	mask_ns |= (1ULL << SWIFT_DRAIN_PERIOD_SHIFT) - 1;
-	mask_ns |= mask_ns >> 1;
-	mask_ns |= mask_ns >> 2;
-	mask_ns |= mask_ns >> 4;
-	mask_ns |= mask_ns >> 8;
-	mask_ns |= mask_ns >> 16;
-	return (wall_ns & mask_ns) < (u64)rtt_ns * SWIFT_DRAIN_RTTS &&
-	       (wall_ns & mask_ns) <= mask_ns >> SWIFT_DRAIN_PART_SHIFT;
+	while (shift && SWIFT_DRAIN_SECOND_NS >> shift < (u64)base_ns << SWIFT_DRAIN_BASES_SHIFT)
+		shift--;
+	period_ns = SWIFT_DRAIN_SECOND_NS >> shift;
+	since_ns = second_ns % period_ns;
+	return since_ns < (u64)rtt_ns * SWIFT_DRAIN_RTTS &&
+	       since_ns < period_ns >> SWIFT_DRAIN_PART_SHIFT;
 }
 
 /*

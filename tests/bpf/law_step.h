@@ -99,7 +99,8 @@ static inline void swift_step_do(struct law_step *l)
 		swift_on_handshake(&x->state, &x->params, l->now_ns, l->arg_a, l->arg_b, l->arg_c);
 		break;
 	case LAW_DRAIN:
-		l->result = swift_in_drain(&x->params, l->arg_b, l->arg_a, l->now_ns) ?
+		l->result = swift_in_drain(&x->params, l->arg_b, l->arg_a,
+					   l->now_ns % SWIFT_DRAIN_SECOND_NS) ?
 			swift_drain_q16(&x->params, swift_cwnd_q16(&x->state), l->arg_c) : 0;
 		break;
 	}

@@ -15,7 +15,7 @@ extern void ack(struct swift_state *s, const struct swift_params *p,
 		const struct swift_sample *in, struct swift_verdict *out);
 extern u32 loss(struct swift_state *s, const struct swift_params *p, u64 now_ns, u32 rtt_ns);
 extern u64 sending(struct swift_dither *d, const struct swift_state *s,
-		   const struct swift_params *p, u32 rtt_ns, u64 wall_ns);
+		   const struct swift_params *p, u32 rtt_ns, u32 second_ns);
 extern u32 clock_age(struct swift_clock_map *m, const struct swift_clock_setting *s,
 		     const struct swift_clock_bounds *b, u64 stamp_ns, u64 now_ns);
 extern u32 option(u8 *bytes, u32 len, struct swift_opt *opt);
@@ -51,9 +51,9 @@ u32 loss(struct swift_state *s, const struct swift_params *p, u64 now_ns, u32 rt
 }
 
 u64 sending(struct swift_dither *d, const struct swift_state *s, const struct swift_params *p,
-	    u32 rtt_ns, u64 wall_ns)
+	    u32 rtt_ns, u32 second_ns)
 {
-	if (swift_in_drain(p, swift_base_ns(&s->base), rtt_ns, wall_ns))
+	if (swift_in_drain(p, swift_base_ns(&s->base), rtt_ns, second_ns))
 		return swift_drain_q16(p, swift_cwnd_q16(s), true);
 	return swift_pacing_rate_Bps(swift_cwnd_q16(s), rtt_ns, 1500) +
 	       swift_snd_cwnd_pkts(d, swift_cwnd_q16(s), true);
