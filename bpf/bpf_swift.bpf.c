@@ -22,10 +22,12 @@
  *    stamp that only its driver can turn into a time is not used.
  * B6 A congestion control chosen between SYN and SYN-ACK starts from the window that the
  *    kernel sets then, until the first ACK of data.
- * B7 A flow knows only its own smallest delay and its handshake's (D10), and does not drain
- *    with the others (D11): a BPF program cannot read CLOCK_REALTIME.
+ * B7 Which segment an ACK is of, BPF cannot see: a path's base (D10) is learnt from flows that
+ *    their window holds back, whose segments are full. Drains (D11) are timed by CLOCK_TAI,
+ *    whose seconds begin with CLOCK_REALTIME's, and leave two packets, as a peer may delay ACKs.
  */
 #include "swift_flow.h"
+#include "swift_path.h"
 #include "telemetry_hook.h"
 
 /*
@@ -125,9 +127,10 @@ static __always_inline void swift_apply(struct sock *sk, struct swift_sock *ss,
 					const struct bpf_swift_profile *p, bool new_round)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
-	u32 cwnd_q16 = swift_cwnd_q16(&ss->law);
+	u32 cwnd_q16 = swift_send_cwnd_q16(ss, &p->law, tcp_srtt_ns(tp));
 	u32 pkts = swift_snd_cwnd_pkts(&ss->dither, cwnd_q16, new_round);
 
+	ss->drained = cwnd_q16 < swift_cwnd_q16(&ss->law);
 	tcp_snd_cwnd_set(tp, ss->pairs ? swift_max_u32(pkts, 2) : pkts);
 	swift_set_pacing(sk, ss, p, cwnd_q16, tp->mss_cache);
 }
@@ -159,10 +162,14 @@ static __always_inline void swift_fill_sample(struct sock *sk, struct swift_sock
 	in->now_ns = tp->tcp_clock_cache;
 	in->rtt_ns = swift_rtt_ns(tp, ss, rs);
 	in->acked_pkts = rs->acked_sacked;
+	in->path_base_ns = swift_path_base_of(ss->path_key);
 	in->cwnd_limited = tcp_is_cwnd_limited(tp);
 	/* Between a pair the window is not full: it is the pacing that holds data back. */
 	if (ss->pairs && swift_cwnd_q16(&ss->law) < swift_paced_q16(ss) && tcp_send_head(sk))
 		in->cwnd_limited = 1;
+	/* A quarter that holds a flow says nothing about its whole window. */
+	if (ss->drained)
+		in->cwnd_limited = 0;
 	if (f) {
 		in->local_ns = f->has_local ? f->local_ns : 0;
 		in->remote_ns = f->has_echo ? f->remote_ns : 0;
@@ -338,6 +345,8 @@ void BPF_PROG(swift_cong_control, struct sock *sk)
 	swift_decide(&state, law, &in, &out,
 		     rs->losses > 0 ? swift_max_u32(tcp_srtt_ns(tp), 1) : 0);
 	ss->law = state;
+	if (out.base_sample_ns && tcp_is_cwnd_limited(tp))
+		swift_path_learn(ss->path_key, law, in.now_ns, out.base_sample_ns);
 	who.sk = (u64)sk;
 	who.endpoint_target_ns = law->endpoint_target_ns;
 	swift_show(&who, &state, &in, &out, f);
@@ -478,6 +487,7 @@ void BPF_PROG(swift_cong_init, struct sock *sk)
 	ss->live = 0;
 	ss->timed_out = 0;
 	ss->pairs = 0;
+	ss->drained = 0;
 	if (!p)
 		return;
 	ss->guard_due = !tp->srtt_us || tcp_srtt_ns(tp) > p->max_rtt_ns;
@@ -489,12 +499,13 @@ void BPF_PROG(swift_cong_init, struct sock *sk)
 	if (tp->srtt_us)
 		swift_on_handshake(&ss->law, &p->law, tp->tcp_clock_cache, tcp_srtt_ns(tp),
 				   tp->mss_cache, 0);
+	/* There already if the handshake negotiated the echo. */
+	f = bpf_sk_storage_get(&swift_flows, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	ss->path_key = swift_path_key(sk, f && f->echo_on);
 	ss->live = 1;
 	tp->snd_ssthresh = TCP_INFINITE_SSTHRESH;
 	swift_apply(sk, ss, p, true);
 	tcp_set_dscp(sk, p->dscp);
-	/* There already if the handshake negotiated the echo. */
-	f = bpf_sk_storage_get(&swift_flows, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 	if (f) {
 		f->info.fcwnd_q16 = ss->law.fabric.cwnd_q16;
 		f->info.ecwnd_q16 = ss->law.endpoint.cwnd_q16;

@@ -6,6 +6,7 @@
  *   swift_params    ARRAY[1] of struct bpf_swift_profile: of all flows but those below
  *   swift_profiles  LPM_TRIE, struct bpf_swift_prefix -> struct bpf_swift_profile
  *   swift_flows     SK_STORAGE of struct bpf_swift_flow
+ *   swift_paths     ARRAY of the programs' own (swift_path.h)
  *   swift_clocks    HASH, struct bpf_swift_clock_key -> struct bpf_swift_clock
  *   swift_clock_napis  HASH, u32 (a NAPI's id) -> struct bpf_swift_clock_key
  *   swift_stamps    PERCPU_ARRAY[1] of struct bpf_swift_stamps

@@ -3,6 +3,7 @@
  * What the programs of bpf_swift share: the maps, and how to find a flow's entries.
  *
  *   bpf_swift.bpf.c  congestion control: flow + rate_sample -> core/swift.h -> window, rate
+ *   swift_path.h     what the host's flows know together of a path
  *   swift_rx.h       tcp_probe: stamps and hops of a received packet -> struct bpf_swift_flow
  *   swift_echo.h     sock_ops: negotiation, struct bpf_swift_flow -> option on ACKs, and back
  *
@@ -43,8 +44,10 @@ struct {
 /* In icsk_ca_priv. */
 struct swift_sock {
 	struct swift_state law;
+	u32 path_key; /* the destination, in swift_path.h's table */
 	u32 next_round_delivered; /* tp->delivered at which a round trip is over */
 	struct swift_dither dither;
+	u8 drained; /* sends by less than the law's window (D11) */
 	u8 live; /* init ran, release did not */
 	u8 guard_due; /* the handshake's RTT was none: look at the first sample */
 	u8 timed_out; /* and no RTT was taken since */
