@@ -128,3 +128,30 @@ iperf_server() { # NS [IPERF3-ARG...]
 iperf_client() { # NS IPERF3-ARG...
 	in_ns "$1" iperf3 --json "${@:2}"
 }
+
+# Sixteen flows from h1 to h2, which open in fours into what the others have queued, and, if
+# wanted, four of CUBIC to port 5205: 3 s. The Mbit/s of each of the sixteen in the last two of
+# these are in $work/shares.
+shares_run() { # CC [beside]
+	local group port cc clients=()
+	rm -f "$work"/shares-*.json
+	for group in 1 2 3 4 ${2:+cubic}; do
+		port=5205 cc=cubic
+		[ "$group" = cubic ] || port=520$group cc=$1
+		iperf_server h2 -1 -p $port || return
+		ip netns exec h1 timeout $patience iperf3 -J -i 0.1 -t 3 -c "$h2_ip4" -p $port -C "$cc" -P 4 \
+			>"$work/shares-$group.json" &
+		clients+=($!)
+	done
+	wait "${clients[@]}"
+	jq -c '[.intervals[10:28] | map(.streams | map(.bits_per_second)) | transpose[] | add / length / 1e6]' \
+		"$work"/shares-[1-4].json | jq -cs add >"$work/shares" || return
+	jq -e 'length == 16' "$work/shares"
+}
+shares_show() { diag "Mbit/s of each: $(jq -c 'map(. * 100 | round / 100) | sort' "$work/shares")"; }
+shares_jain() { # AT-LEAST
+	jq -e "add * add / (length * (map(. * .) | add)) >= $1" "$work/shares"
+}
+shares_sum() { # AT-LEAST
+	jq -e "add >= $1" "$work/shares"
+}

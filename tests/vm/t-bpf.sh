@@ -124,6 +124,18 @@ ok 'bpf: and moves data' grep -q receiver "$work/out"
 cleanup_jobs_but "$bpf_pid"
 wait_until 10 not listening h2 5201
 
+# --- With nothing set ---------------------------------------------------------------------------
+
+bpf_unload
+ok 'bpf: bpf_swift is registered, with nothing set' bpf_load bpf_swift
+tc -n r1 qdisc del dev left root
+tc -n r1 qdisc replace dev right root tbf rate 100mbit burst 10kb limit 1mb
+ok 'bpf: 16 flows run' shares_run bpf_swift
+shares_show
+ok "bpf: Jain's index is at least 0.9" shares_jain 0.9
+ok 'bpf: and the link is full' shares_sum 85
+cleanup_jobs_but "$bpf_pid"
+
 # --- Beside the module -----------------------------------------------------------------------------
 
 shape 20mbit 500us
