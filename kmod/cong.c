@@ -25,24 +25,20 @@ static u32 swift_srtt_ns(const struct tcp_sock *tp)
 
 /* --- Windows out ------------------------------------------------------------------- */
 
-/* The window to send by: the law's, but for the drains that all flows take together. */
-static u32 swift_send_cwnd_q16(const struct sock *sk, const struct swift_sock *ss,
-			       const struct swift_net *sn)
+/* D11. What is known of the path is asked for in the few moments in which it may matter. */
+static bool swift_drains(const struct sock *sk, const struct swift_sock *ss,
+			 const struct swift_params *p)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
-	u32 base_ns = swift_path_base_ns(&ss->law, swift_path_base_of(ss->path_key));
 	u64 wall_ns = ktime_to_ns(ktime_mono_to_real(ns_to_ktime(tp->tcp_clock_cache)));
-	u32 cwnd_q16 = swift_cwnd_q16(&ss->law);
-	const struct swift_params *p;
-	u32 second_ns;
+	u32 rtt_ns = swift_srtt_ns(tp);
+	u32 base_ns, second_ns;
 
 	div_u64_rem(wall_ns, NSEC_PER_SEC, &second_ns);
-	rcu_read_lock();
-	p = rcu_dereference(sn->params);
-	if (swift_in_drain(p, base_ns, swift_srtt_ns(tp), second_ns))
-		cwnd_q16 = swift_drain_q16(p, cwnd_q16, ss->echo_on);
-	rcu_read_unlock();
-	return cwnd_q16;
+	if (!swift_may_drain(rtt_ns, second_ns))
+		return false;
+	base_ns = swift_path_base_ns(&ss->law, swift_path_base_of(ss->path_key));
+	return swift_in_drain(p, base_ns, rtt_ns, second_ns);
 }
 
 /*
@@ -51,39 +47,52 @@ static u32 swift_send_cwnd_q16(const struct sock *sk, const struct swift_sock *s
  */
 #define SWIFT_UNPACED_Bps (1ULL << 40)
 
-static u32 swift_apply(struct sock *sk, struct swift_sock *ss, const struct swift_net *sn,
-		       bool new_round)
+/* The law's window, or in the drains that all flows take together less; which one, in q16. */
+static __always_inline u32 swift_apply(struct sock *sk, struct swift_sock *ss,
+				       const struct swift_params *p, bool new_round)
 {
 	unsigned long rate_Bps = min_t(u64, READ_ONCE(sk->sk_max_pacing_rate), SWIFT_UNPACED_Bps);
 	struct tcp_sock *tp = tcp_sk(sk);
-	u32 cwnd_q16 = swift_send_cwnd_q16(sk, ss, sn);
-	u32 pkts = swift_snd_cwnd_pkts(&ss->dither, cwnd_q16, new_round);
+	u32 law_q16 = swift_cwnd_q16(&ss->law), cwnd_q16 = law_q16;
+	u32 pkts;
 
-	ss->drained = cwnd_q16 < swift_cwnd_q16(&ss->law);
+	if (p->target_policy != SWIFT_TARGET_STATIC && unlikely(swift_drains(sk, ss, p))) {
+		cwnd_q16 = swift_drain_q16(p, law_q16, ss->echo_on);
+		ss->drained = cwnd_q16 < law_q16;
+	} else if (unlikely(ss->drained)) {
+		ss->drained = 0;
+	}
+	pkts = swift_snd_cwnd_pkts(&ss->dither, cwnd_q16, new_round);
 	tcp_snd_cwnd_set(tp, min(pkts, tp->snd_cwnd_clamp));
-	if (READ_ONCE(sk->sk_pacing_rate) != rate_Bps)
+	if (unlikely(READ_ONCE(sk->sk_pacing_rate) != rate_Bps))
 		WRITE_ONCE(sk->sk_pacing_rate, rate_Bps);
 	return cwnd_q16;
+}
+
+/* Where no ACK is in hand. */
+static noinline void swift_apply_again(struct sock *sk, struct swift_sock *ss,
+				       const struct swift_params *p, bool new_round)
+{
+	swift_apply(sk, ss, p, new_round);
 }
 
 /* --- Pacing ------------------------------------------------------------------------- */
 
 /*
  * Lines 29 to 32, below one packet: a packet each rtt / cwnd. The ACK that empties the
- * flight says when the next one leaves, by the newest window and RTT: a pacing delay after
- * the one that it acknowledges. Until then TCP's pacing timer is set, and while it is,
- * swift_hold() holds data back. The stamps that packets carry stay what they are: ACKs pass
- * (3.6), TSval never goes back, no RTO grows, and nothing outlives the timer.
+ * flight, which is when this is called, says when the next one leaves, by the newest window
+ * and RTT: a pacing delay after the one that it acknowledges. Until then TCP's pacing timer is
+ * set, and while it is, swift_hold() holds data back. The stamps that packets carry stay what
+ * they are: ACKs pass (3.6), TSval never goes back, no RTO grows, and nothing outlives the timer.
  *
  * A timer that is cancelled while it waits leaves us its reference to the socket.
  */
-static void swift_space(struct sock *sk, const struct swift_net *sn, u32 cwnd_q16, u32 rtt_ns)
+static noinline void swift_space(struct sock *sk, const struct swift_net *sn, u32 cwnd_q16,
+				 u32 rtt_ns)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	u64 next_ns = rtt_ns ? tp->tcp_clock_cache - rtt_ns : tp->first_tx_mstamp * NSEC_PER_USEC;
 
-	if (tcp_packets_in_flight(tp))
-		return;
 	rtt_ns = min_t(u32, rtt_ns ?: swift_srtt_ns(tp), READ_ONCE(sn->max_rtt_ns));
 	next_ns += swift_pacing_delay_ns(cwnd_q16, rtt_ns);
 	if (hrtimer_try_to_cancel(&tp->pacing_timer) != 1) {
@@ -142,10 +151,12 @@ static void swift_unhold(struct sock *sk, struct swift_sock *ss)
  * takes back what was a queue.
  */
 static bool swift_guard(struct sock *sk, struct swift_sock *ss, const struct swift_net *sn,
-			u64 rtt_ns)
+			u32 rtt_ns)
 {
-	if (min_t(u64, rtt_ns, (u64)tcp_min_rtt(tcp_sk(sk)) * NSEC_PER_USEC) <=
-	    READ_ONCE(sn->max_rtt_ns))
+	u32 max_rtt_ns = READ_ONCE(sn->max_rtt_ns);
+
+	if (likely(rtt_ns <= max_rtt_ns) ||
+	    (u64)tcp_min_rtt(tcp_sk(sk)) * NSEC_PER_USEC <= max_rtt_ns)
 		return false;
 
 	swift_release(sk);
@@ -200,15 +211,16 @@ static u8 swift_hops(const struct swift_sock *ss)
 }
 
 static void swift_fill_sample(const struct sock *sk, struct swift_sock *ss,
-			      const struct swift_net *sn, const struct rate_sample *rs,
-			      struct swift_sample *in)
+			      const struct swift_net *sn, const struct swift_params *p,
+			      const struct rate_sample *rs, struct swift_sample *in)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 
 	in->now_ns = tp->tcp_clock_cache;
 	in->rtt_ns = swift_rtt_ns(tp, ss, rs);
 	in->acked_pkts = max(rs->acked_sacked, 0);
-	in->path_base_ns = swift_path_base_of(ss->path_key);
+	in->path_base_ns = p->target_policy == SWIFT_TARGET_STATIC ? 0 :
+			   swift_path_base_of(ss->path_key);
 	in->local_ns = ss->has_local ? ss->local_ns : 0;
 	in->remote_ns = ss->has_echo ? ss->remote_ns : 0;
 	in->has_echo = ss->has_echo;
@@ -241,27 +253,28 @@ static void swift_account(const struct swift_net *sn, const struct swift_sock *s
 		swift_count(sn, echoes_clamped);
 }
 
-static void swift_trace(const struct sock *sk, const struct swift_sock *ss,
-			const struct swift_params *p, const struct swift_sample *in,
-			const struct swift_verdict *out)
+/* By value: of what has an address each ACK would fill the memory. */
+static noinline void swift_trace(const struct sock *sk, const struct swift_params *p,
+				 struct swift_sample in, struct swift_verdict out)
 {
-	bool fabric = out->fabric_action == SWIFT_DECREASE;
-	bool endpoint = out->endpoint_action == SWIFT_DECREASE;
+	const struct swift_sock *ss = swift_sk(sk);
+	bool fabric = out.fabric_action == SWIFT_DECREASE;
+	bool endpoint = out.endpoint_action == SWIFT_DECREASE;
 	struct tcp_swift_sample rec = {
-		.now_ns = in->now_ns,
-		.rtt_ns = in->rtt_ns,
-		.fabric_ns = out->fabric_ns,
-		.remote_ns = in->remote_ns,
-		.local_ns = in->local_ns,
+		.now_ns = in.now_ns,
+		.rtt_ns = in.rtt_ns,
+		.fabric_ns = out.fabric_ns,
+		.remote_ns = in.remote_ns,
+		.local_ns = in.local_ns,
 		.endpoint_ns = ss->law.endpoint_ns,
-		.fabric_target_ns = out->fabric_target_ns,
+		.fabric_target_ns = out.fabric_target_ns,
 		.endpoint_target_ns = p->endpoint_target_ns,
 		.fcwnd_q16 = ss->law.fabric.cwnd_q16,
 		.ecwnd_q16 = ss->law.endpoint.cwnd_q16,
-		.acked_pkts = in->acked_pkts,
-		.hops = in->hops,
+		.acked_pkts = in.acked_pkts,
+		.hops = in.hops,
 		.local_source = ss->has_local ? ss->local_source : TCP_SWIFT_SOURCE_NONE,
-		.remote_source = in->has_echo ? ss->remote_source : TCP_SWIFT_SOURCE_NONE,
+		.remote_source = in.has_echo ? ss->remote_source : TCP_SWIFT_SOURCE_NONE,
 	};
 
 	if (fabric && endpoint)
@@ -270,8 +283,7 @@ static void swift_trace(const struct sock *sk, const struct swift_sock *ss,
 		rec.decision = TCP_SWIFT_DECREASE_FABRIC;
 	else if (endpoint)
 		rec.decision = TCP_SWIFT_DECREASE_ENDPOINT;
-	else if (out->fabric_action == SWIFT_INCREASE ||
-		 out->endpoint_action == SWIFT_INCREASE)
+	else if (out.fabric_action == SWIFT_INCREASE || out.endpoint_action == SWIFT_INCREASE)
 		rec.decision = TCP_SWIFT_INCREASE;
 	else
 		rec.decision = TCP_SWIFT_HOLD;
@@ -287,10 +299,11 @@ static bool swift_new_round(const struct tcp_sock *tp, struct swift_sock *ss)
 	return true;
 }
 
-static void swift_decide(struct sock *sk, struct swift_sock *ss, const struct swift_net *sn,
-			 const struct swift_sample *in, const struct rate_sample *rs)
+static __always_inline void swift_decide(struct sock *sk, struct swift_sock *ss,
+					 const struct swift_net *sn, const struct swift_params *p,
+					 const struct swift_sample *in,
+					 const struct rate_sample *rs)
 {
-	const struct swift_params *p = rcu_dereference(sn->params);
 	struct swift_verdict out;
 
 	if (rs->losses > 0 &&
@@ -301,7 +314,7 @@ static void swift_decide(struct sock *sk, struct swift_sock *ss, const struct sw
 	if (!in->rtt_ns)
 		return;
 
-	if (out.base_sample_ns && ss->full_sized)
+	if (out.base_sample_ns && ss->full_sized && p->target_policy != SWIFT_TARGET_STATIC)
 		swift_path_learn(ss->path_key, p, in->now_ns, out.base_sample_ns);
 	if (in->has_echo)
 		WRITE_ONCE(ss->echo_misses, 0);
@@ -309,15 +322,38 @@ static void swift_decide(struct sock *sk, struct swift_sock *ss, const struct sw
 		WRITE_ONCE(ss->echo_misses, ss->echo_misses + 1);
 	swift_account(sn, ss, in, &out);
 	if (trace_swift_sample_enabled())
-		swift_trace(sk, ss, p, in, &out);
+		swift_trace(sk, p, *in, out);
+}
+
+/* Under rcu_read_lock(), whose namespace and parameters are good for the whole ACK. */
+static void swift_acked(struct sock *sk, struct swift_sock *ss, const struct rate_sample *rs)
+{
+	const struct swift_net *sn = swift_net_of_rcu(sk);
+	const struct swift_params *p = rcu_dereference(sn->params);
+	struct swift_sample in;
+	u32 cwnd_q16;
+
+	swift_fill_sample(sk, ss, sn, p, rs, &in);
+	if (in.rtt_ns) {
+		ss->first_due = 0;
+		if (unlikely(swift_guard(sk, ss, sn, in.rtt_ns)))
+			return;
+	}
+	swift_decide(sk, ss, sn, p, &in, rs);
+
+	/* An ACK that tcp_probe did not see must not inherit these. */
+	ss->rtt_ns = 0;
+	ss->full_sized = 0;
+	ss->has_local = 0;
+	ss->has_echo = 0;
+	cwnd_q16 = swift_apply(sk, ss, p, swift_new_round(tcp_sk(sk), ss));
+	if (rs->prior_mstamp && !tcp_packets_in_flight(tcp_sk(sk)))
+		swift_space(sk, sn, cwnd_q16, in.rtt_ns);
 }
 
 static void swift_cong_control(struct sock *sk, u32 ack, int flag, const struct rate_sample *rs)
 {
-	const struct swift_net *sn = swift_net_of(sk);
 	struct swift_sock *ss = swift_sk(sk);
-	struct swift_sample in;
-	u32 cwnd_q16;
 
 	/*
 	 * The ACK of a SYN comes before init(). Chosen between SYN and SYN-ACK, init() came
@@ -331,25 +367,9 @@ static void swift_cong_control(struct sock *sk, u32 ack, int flag, const struct 
 	if (!ss->live)
 		return;
 
-	swift_fill_sample(sk, ss, sn, rs, &in);
-	if (in.rtt_ns) {
-		ss->first_due = 0;
-		if (swift_guard(sk, ss, sn, in.rtt_ns))
-			return;
-	}
-
 	rcu_read_lock();
-	swift_decide(sk, ss, sn, &in, rs);
+	swift_acked(sk, ss, rs);
 	rcu_read_unlock();
-
-	/* An ACK that tcp_probe did not see must not inherit these. */
-	ss->rtt_ns = 0;
-	ss->full_sized = 0;
-	ss->has_local = 0;
-	ss->has_echo = 0;
-	cwnd_q16 = swift_apply(sk, ss, sn, swift_new_round(tcp_sk(sk), ss));
-	if (rs->prior_mstamp)
-		swift_space(sk, sn, cwnd_q16, in.rtt_ns);
 }
 
 static void swift_cong_control_old(struct sock *sk, const struct rate_sample *rs)
@@ -374,15 +394,18 @@ static u32 swift_ssthresh(struct sock *sk)
 
 static u32 swift_undo_cwnd(struct sock *sk)
 {
-	const struct swift_net *sn = swift_net_of(sk);
 	struct swift_sock *ss = swift_sk(sk);
+	const struct swift_params *p;
+	const struct swift_net *sn;
 
 	if (ss->live) {
 		rcu_read_lock();
-		swift_undo(&ss->law, rcu_dereference(sn->params));
-		rcu_read_unlock();
+		sn = swift_net_of_rcu(sk);
+		p = rcu_dereference(sn->params);
+		swift_undo(&ss->law, p);
 		swift_count(sn, undos);
-		swift_apply(sk, ss, sn, false);
+		swift_apply_again(sk, ss, p, false);
+		rcu_read_unlock();
 	}
 	return tcp_snd_cwnd(tcp_sk(sk));
 }
@@ -399,8 +422,8 @@ static void swift_set_state(struct sock *sk, u8 new_state)
 {
 	struct swift_sock *ss = swift_sk(sk);
 	u64 now_ns = tcp_sk(sk)->tcp_clock_cache; /* the clock of the samples */
-	const struct swift_net *sn = swift_net_of(sk);
 	const struct swift_params *p;
+	const struct swift_net *sn;
 	u32 rtt_ns;
 
 	if (!ss->live || new_state < TCP_CA_CWR)
@@ -411,6 +434,7 @@ static void swift_set_state(struct sock *sk, u8 new_state)
 
 	rtt_ns = swift_srtt_ns(tcp_sk(sk));
 	rcu_read_lock();
+	sn = swift_net_of_rcu(sk);
 	p = rcu_dereference(sn->params);
 	if (new_state == TCP_CA_Loss) {
 		ss->timed_out = 1;
@@ -423,7 +447,7 @@ static void swift_set_state(struct sock *sk, u8 new_state)
 			swift_count(sn, decreases_loss);
 		else
 			swift_count(sn, decreases_ecn);
-		swift_apply(sk, ss, sn, false);
+		swift_apply_again(sk, ss, p, false);
 	}
 	rcu_read_unlock();
 }
@@ -444,22 +468,24 @@ static void swift_in_ack_event(struct sock *sk, u32 flags)
  */
 static void swift_tx_start(struct sock *sk, struct swift_sock *ss)
 {
-	const struct swift_net *sn = swift_net_of(sk);
 	const struct tcp_sock *tp = tcp_sk(sk);
 	u32 idle = tcp_jiffies32 - tp->lsndtime;
 	u32 rto = inet_csk(sk)->icsk_rto;
+	const struct swift_params *p;
+	const struct swift_net *sn;
+	bool restarts;
 
-	if (ss->drained)
-		swift_apply(sk, ss, sn, false);
-	if (!tp->lsndtime || !rto || idle <= rto ||
-	    !READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_slow_start_after_idle))
+	restarts = tp->lsndtime && rto && idle > rto &&
+		   READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_slow_start_after_idle);
+	if (likely(!restarts && !ss->drained))
 		return;
 
 	rcu_read_lock();
-	if (swift_on_idle_restart(&ss->law, rcu_dereference(sn->params), idle / rto)) {
+	sn = swift_net_of_rcu(sk);
+	p = rcu_dereference(sn->params);
+	if (restarts && swift_on_idle_restart(&ss->law, p, idle / rto))
 		swift_count(sn, idle_restarts);
-		swift_apply(sk, ss, sn, false);
-	}
+	swift_apply_again(sk, ss, p, false);
 	rcu_read_unlock();
 }
 
@@ -620,6 +646,7 @@ static void swift_begin(struct sock *sk, bool echo_on)
 	if (tp->srtt_us && !inet_csk(sk)->icsk_ca_initialized)
 		swift_on_handshake(&ss->law, p, tp->tcp_clock_cache, swift_srtt_ns(tp),
 				   tp->mss_cache, swift_link_mbps(sk));
+	swift_apply_again(sk, ss, p, true);
 	rcu_read_unlock();
 	tp->snd_ssthresh = TCP_INFINITE_SSTHRESH;
 	/* Another congestion control may have left a status that only a limit needs. */
@@ -627,7 +654,6 @@ static void swift_begin(struct sock *sk, bool echo_on)
 		cmpxchg(&sk->sk_pacing_status, SK_PACING_NEEDED, SK_PACING_NONE);
 	swift_set_dscp(sk, ss);
 	swift_set_rto_min(sk, ss);
-	swift_apply(sk, ss, sn, true);
 
 	swift_stamps_on();
 	swift_count(sn, flows);

@@ -58,18 +58,9 @@ u32 swift_path_base_of(u32 key)
 	return base_ns == SWIFT_U32_MAX ? 0 : base_ns;
 }
 
-void swift_path_learn(u32 key, const struct swift_params *p, u64 now_ns, u32 delay_ns)
+static noinline void swift_path_tell(struct swift_path *path, u32 key,
+				     const struct swift_params *p, u64 now_ns, u32 delay_ns)
 {
-	struct swift_path *path = &swift_paths[key % SWIFT_PATHS];
-	u32 owner = READ_ONCE(path->key);
-	/* Torn or old, it costs no more than a lock taken in vain, or an ACK later. */
-	u64 age_ns = data_race(swift_base_age_ns(&path->base, now_ns));
-
-	if (owner && owner != key && age_ns < p->rtt_window_ns)
-		return;
-	if (owner == key && delay_ns >= READ_ONCE(path->base.delay_ns[0]) &&
-	    age_ns < p->rtt_window_ns / 2)
-		return;
 	if (!spin_trylock_bh(&path->lock))
 		return;
 	if (path->key != key &&
@@ -85,6 +76,22 @@ void swift_path_learn(u32 key, const struct swift_params *p, u64 now_ns, u32 del
 	if (path->key == key)
 		swift_base_feed(&path->base, p, now_ns, delay_ns);
 	spin_unlock_bh(&path->lock);
+}
+
+void swift_path_learn(u32 key, const struct swift_params *p, u64 now_ns, u32 delay_ns)
+{
+	struct swift_path *path = &swift_paths[key % SWIFT_PATHS];
+	u32 owner = READ_ONCE(path->key);
+	/* Torn or old, it costs no more than a lock taken in vain, or an ACK later. */
+	u64 age_ns = data_race(swift_base_age_ns(&path->base, now_ns));
+
+	/* As most are: nothing that is not known. */
+	if (owner == key && delay_ns >= READ_ONCE(path->base.delay_ns[0]) &&
+	    age_ns < p->rtt_window_ns / 2)
+		return;
+	if (owner && owner != key && age_ns < p->rtt_window_ns)
+		return;
+	swift_path_tell(path, key, p, now_ns, delay_ns);
 }
 
 int swift_paths_create(void)

@@ -100,6 +100,12 @@ static inline struct swift_net *swift_net_of(const struct sock *sk)
 	return swift_net(sock_net(sk));
 }
 
+/* The same under rcu_read_lock(), which net_generic() would enter once more. */
+static inline struct swift_net *swift_net_of_rcu(const struct sock *sk)
+{
+	return rcu_dereference(sock_net(sk)->gen)->ptr[swift_net_id];
+}
+
 #define swift_count(sn, name) this_cpu_inc((sn)->counters->v[SWIFT_C_##name])
 #define swift_uncount(sn, name) this_cpu_dec((sn)->counters->v[SWIFT_C_##name])
 

@@ -25,26 +25,37 @@ static inline u64 swift_scale_q(u64 v, u32 per, u32 shift)
 	return SWIFT_DIV_U64((v << shift) + per / 2, per);
 }
 
+/* The leading zeros of x >= 1, without the last if they are odd. LLVM 14 cannot count for BPF. */
+static inline u32 swift_leading_zero_pairs(u32 x)
+{
+#ifdef __bpf__
+	u32 step, shift = 0;
+
+	for (step = 16; step > 1; step /= 2) {
+		if (x >> (32 - step) == 0) {
+			x <<= step;
+			shift += step;
+		}
+	}
+	return shift;
+#else
+	return (u32)__builtin_clz(x) & ~1U;
+#endif
+}
+
 /*
  * 1/sqrt(x) of a window in q16, x >= 1, as q28; relative error below 2e-6.
  *
  * x is scaled by an even power of two into m in [1, 4), kept as q30. A straight
  * line starts within 10 % of 1/sqrt(m), and each Newton step
- * y <- y (3 - m y^2) / 2 squares the error. No division; the loop is four steps,
- * in place of a count of leading zeros, which LLVM 14 cannot emit for BPF.
+ * y <- y (3 - m y^2) / 2 squares the error. No division.
  */
-static inline u64 swift_inv_sqrt_q28(u32 x_q16)
+SWIFT_INLINE u64 swift_inv_sqrt_q28(u32 x_q16)
 {
-	u64 m_q30 = x_q16;
-	u32 step, shift = 0;
+	u32 shift = swift_leading_zero_pairs(x_q16);
+	u64 m_q30 = (u64)x_q16 << shift;
 	u64 y_q30, t_q30;
 
-	for (step = 16; step > 1; step /= 2) {
-		if (m_q30 >> (32 - step) == 0) {
-			m_q30 <<= step;
-			shift += step;
-		}
-	}
 	y_q30 = 1170378588ULL - (m_q30 * 10 >> 6); /* 1.09 - 0.156 m */
 
 #define SWIFT_NEWTON_STEP()                                             \

@@ -102,7 +102,8 @@ static inline u32 swift_cwnd_q16(const struct swift_state *s)
 
 static inline u32 swift_bound_cwnd(const struct swift_params *p, u64 cwnd_q16)
 {
-	return swift_clamp_u32(swift_saturate_u32(cwnd_q16), p->min_cwnd_q16, p->max_cwnd_q16);
+	return cwnd_q16 > p->max_cwnd_q16 ? p->max_cwnd_q16 :
+	       swift_max_u32((u32)cwnd_q16, p->min_cwnd_q16);
 }
 
 /* --- The smallest delay (D7) ---------------------------------------------------- */
@@ -129,8 +130,8 @@ static inline u64 swift_base_age_ns(const struct swift_base *b, u64 now_ns)
  * Half way to each delay that is smaller. What is least of all is luck where hosts are noisy:
  * hosts that had less of it would have longer targets, and starve the others.
  */
-static inline void swift_base_feed(struct swift_base *b, const struct swift_params *p,
-				   u64 now_ns, u32 delay_ns)
+SWIFT_INLINE void swift_base_feed(struct swift_base *b, const struct swift_params *p,
+				  u64 now_ns, u32 delay_ns)
 {
 	u64 age_ns = swift_base_age_ns(b, now_ns);
 
@@ -222,30 +223,34 @@ static inline void swift_noise_feed(struct swift_state *s, u32 differs_by_ns)
 }
 
 /* Twice as many samples for each quarter of rtt_epsilon, but no more than the window has. */
-static inline u32 swift_filter_shift(const struct swift_state *s, const struct swift_params *p)
+SWIFT_INLINE u32 swift_filter_shift(const struct swift_state *s, const struct swift_params *p)
 {
 	u32 cwnd_pkts = s->fabric.cwnd_q16 >> SWIFT_Q16_SHIFT;
-	u32 shift = 0;
+	u64 quarters = SWIFT_FILTER_SHIFT_MAX;
+	u32 shift;
 
-	while (shift < SWIFT_FILTER_SHIFT_MAX && 2U << shift <= cwnd_pkts &&
-	       (u64)s->noise_ns * SWIFT_FILTER_NOISE >= (u64)p->rtt_epsilon_ns * (shift + 1))
-		shift++;
+	if (p->rtt_epsilon_ns)
+		quarters = SWIFT_DIV_U64((u64)s->noise_ns * SWIFT_FILTER_NOISE, p->rtt_epsilon_ns);
+	shift = quarters < SWIFT_FILTER_SHIFT_MAX ? (u32)quarters : SWIFT_FILTER_SHIFT_MAX;
+	while (shift && 1U << shift > cwnd_pkts)
+		shift--;
 	return shift;
 }
 
 /* The delay that the fabric's window reacts to. */
-static inline void swift_fabric_feed(struct swift_state *s, const struct swift_params *p,
-				     u32 delay_ns)
+SWIFT_INLINE void swift_fabric_feed(struct swift_state *s, const struct swift_params *p,
+				    u32 delay_ns)
 {
-	bool above = delay_ns >= s->fabric_ns;
-	u32 differs_by_ns = above ? delay_ns - s->fabric_ns : s->fabric_ns - delay_ns;
-	u32 most_ns = swift_noise_most_ns(s);
-	u32 shift;
+	u32 differs_by_ns, most_ns, shift;
+	bool above;
 
 	if (!s->fabric_ns || p->target_policy != SWIFT_TARGET_BASE_RTT_PLUS) {
 		s->fabric_ns = delay_ns;
 		return;
 	}
+	above = delay_ns >= s->fabric_ns;
+	differs_by_ns = above ? delay_ns - s->fabric_ns : s->fabric_ns - delay_ns;
+	most_ns = swift_noise_most_ns(s);
 	swift_noise_feed(s, swift_min_u32(differs_by_ns, most_ns));
 	shift = swift_filter_shift(s, p);
 	if (shift)
@@ -261,7 +266,7 @@ static inline void swift_fabric_feed(struct swift_state *s, const struct swift_p
  * moves, and flows that take that for noise grow apart. So it has no more than rtt_epsilon;
  * below one packet, where nothing can be told, all flows have just that.
  */
-static inline u64 swift_noise_room_ns(const struct swift_state *s, const struct swift_params *p)
+SWIFT_INLINE u64 swift_noise_room_ns(const struct swift_state *s, const struct swift_params *p)
 {
 	u64 room_ns = (u64)s->noise_ns * SWIFT_NOISE_FACTOR;
 	u64 most_ns = p->rtt_epsilon_ns;
@@ -276,7 +281,7 @@ static inline u64 swift_noise_room_ns(const struct swift_state *s, const struct 
 /* --- Target delay (3.5) ------------------------------------------------------- */
 
 /* max(0, min(alpha / sqrt(fcwnd) + beta, fs_range)) */
-static inline u32 swift_flow_scaling_ns(const struct swift_params *p, u32 fcwnd_q16)
+SWIFT_INLINE u32 swift_flow_scaling_ns(const struct swift_params *p, u32 fcwnd_q16)
 {
 	u64 add_ns;
 
@@ -302,8 +307,8 @@ static inline u32 swift_path_base_ns(const struct swift_state *s, u32 path_base_
 	return path_base_ns ? swift_min_u32(base_ns, path_base_ns) : base_ns;
 }
 
-static inline u32 swift_target_ns(const struct swift_state *s, const struct swift_params *p,
-				  u8 hops, u32 path_base_ns)
+SWIFT_INLINE u32 swift_target_ns(const struct swift_state *s, const struct swift_params *p,
+				 u8 hops, u32 path_base_ns)
 {
 	u64 base_ns = swift_path_base_ns(s, path_base_ns);
 
@@ -331,8 +336,8 @@ static inline bool swift_can_decrease(const struct swift_window *w, u64 now_ns, 
 	return now_ns - w->last_decrease_ns >= rtt_ns;
 }
 
-static inline void swift_set_cwnd(struct swift_window *w, const struct swift_params *p,
-				  u64 cwnd_q16, u64 now_ns)
+SWIFT_INLINE void swift_set_cwnd(struct swift_window *w, const struct swift_params *p,
+				 u64 cwnd_q16, u64 now_ns)
 {
 	u32 prev_q16 = w->cwnd_q16;
 
@@ -342,13 +347,23 @@ static inline void swift_set_cwnd(struct swift_window *w, const struct swift_par
 }
 
 /*
+ * What an ACK adds to a window of one packet, for both windows; 0 where none may grow (D2).
+ * Never 0 otherwise: ai is not.
+ */
+SWIFT_INLINE u64 swift_step_q24(const struct swift_params *p, const struct swift_sample *in)
+{
+	if (!in->cwnd_limited || !in->acked_pkts)
+		return 0;
+	return (u64)p->ai_q24 * swift_min_u32(in->acked_pkts, 65535);
+}
+
+/*
  * Lines 7 to 11, limited by D3; rounded to nearest, and never to nothing. D12: a flow that
  * begins doubles its window each RTT, as slow start does, until a delay reaches its target.
  */
-static inline u32 swift_increase_q16(const struct swift_params *p, u32 cwnd_q16, u32 acked_pkts,
-				     bool starting)
+SWIFT_INLINE u32 swift_increase_q16(const struct swift_params *p, u32 cwnd_q16, u64 step_q24,
+				    bool starting)
 {
-	u64 step_q24 = (u64)p->ai_q24 * swift_min_u32(acked_pkts, 65535);
 	u64 most_q16 = p->ai_q24 >> (SWIFT_Q24_SHIFT - SWIFT_Q16_SHIFT);
 	u64 step_q16;
 
@@ -375,15 +390,15 @@ static inline u32 swift_decrease_q16(const struct swift_params *p, u32 cwnd_q16,
 }
 
 /* Lines 6 to 14 and 26 to 28 for one window. */
-static inline enum swift_action swift_react(struct swift_window *w, const struct swift_params *p,
-					    const struct swift_sample *in, u32 delay_ns,
-					    u32 target_ns, bool starting)
+SWIFT_INLINE enum swift_action swift_react(struct swift_window *w, const struct swift_params *p,
+					   const struct swift_sample *in, u32 delay_ns,
+					   u32 target_ns, u64 step_q24, bool starting)
 {
 	if (delay_ns < target_ns) {
-		if (!in->cwnd_limited || !in->acked_pkts)
+		if (!step_q24)
 			return SWIFT_HOLD;
 		swift_set_cwnd(w, p, (u64)w->cwnd_q16 +
-			       swift_increase_q16(p, w->cwnd_q16, in->acked_pkts, starting),
+			       swift_increase_q16(p, w->cwnd_q16, step_q24, starting),
 			       in->now_ns);
 		return SWIFT_INCREASE;
 	}
@@ -399,8 +414,8 @@ static inline enum swift_action swift_react(struct swift_window *w, const struct
  * Split the RTT (3.1, 3.3). Whatever a peer claims, 0 <= endpoint <= rtt and the
  * parts add up to the RTT: what is taken from one window is given to the other.
  */
-static inline void swift_split_rtt(const struct swift_state *s, const struct swift_sample *in,
-				   struct swift_verdict *out)
+SWIFT_INLINE void swift_split_rtt(const struct swift_state *s, const struct swift_sample *in,
+				  struct swift_verdict *out)
 {
 	u64 endpoint_ns = (u64)in->remote_ns + in->local_ns;
 
@@ -432,8 +447,8 @@ static inline u32 swift_endpoint_weight_q24(const struct swift_params *p, u32 cw
 }
 
 /* 3.3: endpoint delay is filtered, fabric delay is not. */
-static inline void swift_endpoint_feed(struct swift_state *s, const struct swift_params *p,
-				       u32 endpoint_ns)
+SWIFT_INLINE void swift_endpoint_feed(struct swift_state *s, const struct swift_params *p,
+				      u32 endpoint_ns)
 {
 	u32 weight_q24 = swift_endpoint_weight_q24(p, swift_cwnd_q16(s));
 	u32 old_ns = s->endpoint_ns;
@@ -450,37 +465,45 @@ static inline void swift_endpoint_feed(struct swift_state *s, const struct swift
 	}
 }
 
-static inline void swift_on_ack(struct swift_state *s, const struct swift_params *p,
-				const struct swift_sample *in, struct swift_verdict *out)
+/* Swift-v0: one window, one target, the whole RTT. */
+static inline void swift_on_ack_v0(struct swift_state *s, const struct swift_params *p,
+				   const struct swift_sample *in, struct swift_verdict *out)
+{
+	out->base_sample_ns = in->rtt_ns;
+	swift_base_feed(&s->base, p, in->now_ns, in->rtt_ns);
+	swift_fabric_feed(s, p, in->rtt_ns);
+	out->fabric_target_ns = swift_target_ns(s, p, in->hops, in->path_base_ns);
+	s->starting &= s->fabric_ns < out->fabric_target_ns;
+	out->fabric_action = swift_react(&s->fabric, p, in, s->fabric_ns, out->fabric_target_ns,
+					 swift_step_q24(p, in), s->starting);
+	s->endpoint.cwnd_q16 = s->fabric.cwnd_q16;
+	s->endpoint.last_decrease_ns = s->fabric.last_decrease_ns;
+}
+
+SWIFT_INLINE void swift_on_ack(struct swift_state *s, const struct swift_params *p,
+			       const struct swift_sample *in, struct swift_verdict *out)
 {
 	bool guessed = !in->has_echo && in->echo_expected && s->has_endpoint; /* D5 */
-	u64 ceiling_q16;
+	u64 ceiling_q16, step_q24;
 
 	s->retx_cnt = 0;
 	out->fabric_action = SWIFT_NO_SAMPLE;
 	out->endpoint_action = SWIFT_NO_SAMPLE;
-	out->fabric_ns = 0;
-	out->endpoint_ns = 0;
-	out->fabric_target_ns = 0;
 	out->base_sample_ns = 0;
-	out->clamped = 0;
-	if (!in->rtt_ns)
+	if (SWIFT_UNLIKELY(!in->rtt_ns)) {
+		out->fabric_ns = 0;
+		out->endpoint_ns = 0;
+		out->fabric_target_ns = 0;
+		out->clamped = 0;
 		return;
+	}
 
 	swift_split_rtt(s, in, out);
 	if (in->has_echo || !in->echo_expected)
 		swift_endpoint_feed(s, p, out->endpoint_ns);
 
-	if (!p->split) { /* Swift-v0: one window, one target, the whole RTT */
-		out->base_sample_ns = in->rtt_ns;
-		swift_base_feed(&s->base, p, in->now_ns, in->rtt_ns);
-		swift_fabric_feed(s, p, in->rtt_ns);
-		out->fabric_target_ns = swift_target_ns(s, p, in->hops, in->path_base_ns);
-		s->starting &= s->fabric_ns < out->fabric_target_ns;
-		out->fabric_action = swift_react(&s->fabric, p, in, s->fabric_ns,
-						 out->fabric_target_ns, s->starting);
-		s->endpoint.cwnd_q16 = s->fabric.cwnd_q16;
-		s->endpoint.last_decrease_ns = s->fabric.last_decrease_ns;
+	if (SWIFT_UNLIKELY(!p->split)) {
+		swift_on_ack_v0(s, p, in, out);
 		return;
 	}
 
@@ -490,12 +513,14 @@ static inline void swift_on_ack(struct swift_state *s, const struct swift_params
 	}
 	swift_fabric_feed(s, p, out->fabric_ns);
 	out->fabric_target_ns = swift_target_ns(s, p, in->hops, in->path_base_ns);
-	s->starting &= s->fabric_ns < out->fabric_target_ns &&
-		       s->endpoint_ns < p->endpoint_target_ns;
+	if (s->starting)
+		s->starting = s->fabric_ns < out->fabric_target_ns &&
+			      s->endpoint_ns < p->endpoint_target_ns;
+	step_q24 = swift_step_q24(p, in);
 	out->fabric_action = swift_react(&s->fabric, p, in, s->fabric_ns,
-					 out->fabric_target_ns, s->starting);
+					 out->fabric_target_ns, step_q24, s->starting);
 	out->endpoint_action = swift_react(&s->endpoint, p, in, s->endpoint_ns,
-					   p->endpoint_target_ns, s->starting);
+					   p->endpoint_target_ns, step_q24, s->starting);
 
 	ceiling_q16 = (u64)swift_cwnd_q16(s) * SWIFT_CEILING; /* D6 */
 	if (s->fabric.cwnd_q16 > ceiling_q16)
@@ -639,6 +664,13 @@ static inline u64 swift_pacing_rate_Bps(u32 cwnd_q16, u32 rtt_ns, u32 packet_byt
 #define SWIFT_DRAIN_RTTS 2
 #define SWIFT_DRAIN_CWND_SHIFT 2
 #define SWIFT_DRAIN_PART_SHIFT 5
+
+/* As most moments are not, whatever the base: what is multiple of a period is of the shortest. */
+static inline bool swift_may_drain(u32 rtt_ns, u32 second_ns)
+{
+	return second_ns % (SWIFT_DRAIN_SECOND_NS >> SWIFT_DRAIN_PERIOD_SHIFT) <
+	       (u64)rtt_ns * SWIFT_DRAIN_RTTS;
+}
 
 /* @second_ns: since a second of the wall clock began, 0 to 999999999. */
 static inline bool swift_in_drain(const struct swift_params *p, u32 base_ns, u32 rtt_ns,

@@ -104,7 +104,7 @@ static inline void swift_tunables_default(struct swift_tunables *t)
 #undef SWIFT_X
 }
 
-static inline u64 swift_fs_add_q8(const struct swift_params *p, u32 cwnd_q16)
+SWIFT_INLINE u64 swift_fs_add_q8(const struct swift_params *p, u32 cwnd_q16)
 {
 	/* alpha <= 3.5e7 sqrt(fs_min) once q8, 1/sqrt <= 1/sqrt(fs_min): 62 bits at most */
 	return p->fs_alpha_q8 * swift_inv_sqrt_q28(cwnd_q16) >> SWIFT_Q28_SHIFT;

@@ -37,6 +37,11 @@ typedef __INT64_TYPE__ s64;
 #define SWIFT_STATIC_ASSERT(cond, msg) _Static_assert(cond, msg)
 #endif
 
+/* The parts of what each ACK takes: as calls they would cost as much again. */
+#define SWIFT_INLINE static inline __attribute__((__always_inline__))
+
+#define SWIFT_UNLIKELY(cond) __builtin_expect(!!(cond), 0)
+
 #define SWIFT_U32_MAX 0xffffffffU
 
 static inline u32 swift_min_u32(u32 a, u32 b)

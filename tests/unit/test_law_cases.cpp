@@ -953,6 +953,22 @@ TEST(D11_drain, is_none_for_a_static_target_or_before_anything_is_known)
 	EXPECT_TRUE(swift_in_drain(&f.p, us(20), us(40), 0));
 }
 
+TEST(D11_drain, is_at_no_moment_that_could_not_be_one)
+{
+	Flow f = learner();
+	u32 drains = 0;
+
+	for (u32 n = 0; n < 200000; n++) {
+		u32 second_ns = u32(n * 2654435761ULL % 1000000000), rtt_ns = us(1 + n % 3000);
+		bool drain = swift_in_drain(&f.p, us(1) << n % 24, rtt_ns, second_ns);
+
+		drains += drain;
+		EXPECT_TRUE(!drain || swift_may_drain(rtt_ns, second_ns)) << n;
+	}
+	EXPECT_GT(drains, 100U);
+	EXPECT_FALSE(swift_may_drain(us(100), us(200)));
+}
+
 TEST(D11_drain, is_no_longer_than_a_32nd_of_its_period)
 {
 	Flow f = learner();
