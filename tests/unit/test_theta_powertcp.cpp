@@ -84,7 +84,7 @@ theta_sample draw_sample(Draw &d, const theta_state &s)
 	in.now_ns = s.prev_ns + (d.one_in(4) ? d.any(0, 1ULL << 33) : d.any(0, 2 * near));
 	in.rtt_ns = d.one_in(16) ? 0 :
 		    d.one_in(32) ? d.any32(1, 1U << 30) :
-				  std::max(u32(near * (0.5 + d.unit())), 1U);
+				  std::max(u32(std::min(near * (0.5 + d.unit()), double(~0U))), 1U);
 	in.ack_seq = s.updated_seq + d.any32(0, 3) - 1;
 	in.next_seq = in.ack_seq + d.any32(0, 1U << 20);
 	return in;
