@@ -169,6 +169,48 @@ static bool swift_guard(struct sock *sk, struct swift_sock *ss, const struct swi
 	return true;
 }
 
+/* --- PLB ------------------------------------------------------------------------------ */
+
+/*
+ * Qureshi et al., "PLB: Congestion Signals are Simple and Effective for Network Load Balancing",
+ * SIGCOMM 2022: a flow whose path stays congested takes another one, by another flow label, which
+ * switches hash. The kernel's own (tcp_plb_update_state(), since 6.2) has a switch of its own, and
+ * thresholds for ECN marks; here congested is what Swift says, on any kernel: a round in which
+ * most packets met more than 1.01 times the target. After five in a row the path is changed, as
+ * Falcon does. Where a host is the limit, or a window below one packet, whose round is a packet
+ * and whose bottleneck the link to a receiver, another path would not help.
+ */
+#define SWIFT_PLB_ROUNDS 5
+
+static noinline void swift_plb_acked(struct swift_sock *ss, u32 acked_pkts, u32 target_ns)
+{
+	bool above = ss->law.fabric_ns > (u64)target_ns + target_ns / 100;
+	s32 pkts = min_t(u32, acked_pkts, S16_MAX);
+
+	ss->plb_balance = clamp(ss->plb_balance + (above ? pkts : -pkts), S16_MIN, S16_MAX);
+}
+
+static noinline void swift_plb_new_round(struct sock *sk, struct swift_sock *ss,
+					 const struct swift_net *sn)
+{
+	bool congested = ss->plb_balance > 0 && ss->law.fabric.cwnd_q16 >= SWIFT_Q16_ONE &&
+			 ss->law.fabric.cwnd_q16 <= ss->law.endpoint.cwnd_q16;
+
+	ss->plb_balance = 0;
+	if (!congested) {
+		ss->plb_rounds = 0;
+		return;
+	}
+	swift_count(sn, plb_rounds);
+	if (++ss->plb_rounds < SWIFT_PLB_ROUNDS)
+		return;
+	ss->plb_rounds = 0;
+	if (!sk_rethink_txhash(sk))
+		return;
+	swift_count(sn, plb_repaths);
+	swift_plb_account(sk);
+}
+
 /* --- Samples in ----------------------------------------------------------------------- */
 
 /*
@@ -321,6 +363,8 @@ static __always_inline void swift_decide(struct sock *sk, struct swift_sock *ss,
 	else if (ss->echo_misses < SWIFT_ECHO_MISSES_MAX)
 		WRITE_ONCE(ss->echo_misses, ss->echo_misses + 1);
 	swift_account(sn, ss, in, &out);
+	if (unlikely(READ_ONCE(sn->plb)))
+		swift_plb_acked(ss, in->acked_pkts, out.fabric_target_ns);
 	if (trace_swift_sample_enabled())
 		swift_trace(sk, p, *in, out);
 }
@@ -331,6 +375,7 @@ static void swift_acked(struct sock *sk, struct swift_sock *ss, const struct rat
 	const struct swift_net *sn = swift_net_of_rcu(sk);
 	const struct swift_params *p = rcu_dereference(sn->params);
 	struct swift_sample in;
+	bool new_round;
 	u32 cwnd_q16;
 
 	swift_fill_sample(sk, ss, sn, p, rs, &in);
@@ -346,7 +391,10 @@ static void swift_acked(struct sock *sk, struct swift_sock *ss, const struct rat
 	ss->full_sized = 0;
 	ss->has_local = 0;
 	ss->has_echo = 0;
-	cwnd_q16 = swift_apply(sk, ss, p, swift_new_round(tcp_sk(sk), ss));
+	new_round = swift_new_round(tcp_sk(sk), ss);
+	if (new_round && unlikely(READ_ONCE(sn->plb)))
+		swift_plb_new_round(sk, ss, sn);
+	cwnd_q16 = swift_apply(sk, ss, p, new_round);
 	if (rs->prior_mstamp && !tcp_packets_in_flight(tcp_sk(sk)))
 		swift_space(sk, sn, cwnd_q16, in.rtt_ns);
 }
@@ -438,6 +486,8 @@ static void swift_set_state(struct sock *sk, u8 new_state)
 	p = rcu_dereference(sn->params);
 	if (new_state == TCP_CA_Loss) {
 		ss->timed_out = 1;
+		ss->plb_rounds = 0; /* TCP itself has changed the path */
+		ss->plb_balance = 0;
 		ss->drained = 0; /* the window is TCP's until the next ACK */
 		swift_count(sn, decreases_timeout);
 		if (swift_on_timeout(&ss->law, p, now_ns, rtt_ns))
@@ -541,16 +591,16 @@ static void swift_set_dscp(struct sock *sk, struct swift_sock *ss)
 
 	if (dscp <= 0 || swift_class(sk))
 		return;
-	ss->tos = dscp << 2;
-	swift_change_class(sk, 0, ss->tos);
+	ss->dscp = dscp;
+	swift_change_class(sk, 0, dscp << 2);
 }
 
 /* A flow that is no longer Swift's has no place in Swift's class. */
 static void swift_reset_dscp(struct sock *sk, struct swift_sock *ss)
 {
-	if (ss->tos)
-		swift_change_class(sk, ss->tos, 0);
-	ss->tos = 0;
+	if (ss->dscp)
+		swift_change_class(sk, ss->dscp << 2, 0);
+	ss->dscp = 0;
 }
 
 /* With the RTTs' variance, which TCP never lets fall below the least RTO, nor raises to it. */
@@ -578,7 +628,7 @@ static void swift_set_rto_min(struct sock *sk, struct swift_sock *ss)
 	u32 before_jiffies = inet_csk(sk)->icsk_rto_min;
 
 	if (!ss->echo_on || !least_jiffies || before_jiffies <= least_jiffies ||
-	    before_jiffies > U16_MAX)
+	    before_jiffies > SWIFT_RTO_MIN_JIFFIES_MAX)
 		return;
 	ss->rto_min_jiffies = before_jiffies;
 	swift_change_rto_min(sk, least_jiffies);

@@ -249,7 +249,7 @@ static void swift_out_ack(struct sk_buff *skb, u8 pf, struct swift_sock *ss)
 
 	echo.remote_ns = (u32)ktime_get_ns() - ss->t2_ns; /* t4 - t2 */
 	echo.hops = ss->rx_hops;
-	echo.hw = ss->t2_source == TCP_SWIFT_SOURCE_HARDWARE;
+	echo.hw = ss->t2_hw;
 	ss->has_t2 = 0; /* a later ACK, a window update say, answers no data */
 
 	swift_opt_put_echo(option, &echo);

@@ -130,6 +130,12 @@ static int swift_sysctl_rto_min(const struct ctl_table *ctl, int write, void *bu
 	return swift_sysctl_int(ctl, write, buffer, lenp, ppos, 0, USEC_PER_SEC);
 }
 
+static int swift_sysctl_plb(const struct ctl_table *ctl, int write, void *buffer, size_t *lenp,
+			    loff_t *ppos)
+{
+	return swift_sysctl_int(ctl, write, buffer, lenp, ppos, 0, 1);
+}
+
 static int swift_sysctl_echo(const struct ctl_table *ctl, int write, void *buffer, size_t *lenp,
 			     loff_t *ppos)
 {
@@ -160,6 +166,7 @@ SWIFT_PROC_HANDLER_OLD(swift_sysctl_policy)
 SWIFT_PROC_HANDLER_OLD(swift_sysctl_max_rtt)
 SWIFT_PROC_HANDLER_OLD(swift_sysctl_dscp)
 SWIFT_PROC_HANDLER_OLD(swift_sysctl_rto_min)
+SWIFT_PROC_HANDLER_OLD(swift_sysctl_plb)
 SWIFT_PROC_HANDLER_OLD(swift_sysctl_echo)
 
 /* The tunables come first and in the order of their struct, target_policy among them. */
@@ -175,6 +182,8 @@ static const struct ctl_table swift_sysctls_template[] = {
 	  .proc_handler = SWIFT_PROC_HANDLER(swift_sysctl_dscp) },
 	{ .procname = "rto_min_us", .mode = 0644,
 	  .proc_handler = SWIFT_PROC_HANDLER(swift_sysctl_rto_min) },
+	{ .procname = "plb", .mode = 0644,
+	  .proc_handler = SWIFT_PROC_HANDLER(swift_sysctl_plb) },
 	{ .procname = "echo", .mode = 0644,
 	  .proc_handler = SWIFT_PROC_HANDLER(swift_sysctl_echo) },
 	{ } /* the end, for kernels whose tables carry no size */
@@ -200,6 +209,7 @@ static int swift_net_add_sysctls(struct net *net, struct swift_net *sn)
 	table[i++].data = &sn->max_rtt_ns;
 	table[i++].data = &sn->dscp;
 	table[i++].data = &sn->rto_min_us;
+	table[i++].data = &sn->plb;
 	table[i++].data = &sn->echo;
 
 	sn->sysctls = table;

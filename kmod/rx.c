@@ -135,7 +135,7 @@ static void swift_rx_data(struct sock *sk, struct swift_sock *ss, const struct s
 			  u64 t2_ns, u8 source)
 {
 	ss->t2_ns = t2_ns;
-	ss->t2_source = source;
+	ss->t2_hw = source == TCP_SWIFT_SOURCE_HARDWARE;
 	ss->has_t2 = source != TCP_SWIFT_SOURCE_NONE;
 
 	/*
@@ -152,7 +152,7 @@ static void swift_rx_data(struct sock *sk, struct swift_sock *ss, const struct s
 		ss->rx_repeats = 0;
 	} else if (ss->echo_on && !ss->echo_stopped &&
 		   tcp_jiffies32 - inet_csk(sk)->icsk_ack.lrcvtime >
-			   (ss->rx_repeats + 1) * TCP_RTO_MIN && ++ss->rx_repeats >= 4) {
+			   (ss->rx_repeats + 1) * TCP_RTO_MIN && ss->rx_repeats++ == 3) {
 		ss->echo_stopped = 1;
 		swift_count(swift_net_of(sk), echoes_stopped);
 	}

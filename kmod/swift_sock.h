@@ -55,7 +55,9 @@
 	X(decreases_ecn)                                                                   \
 	X(window_resets) /* timeouts in a row: window set to min_cwnd */                   \
 	X(undos)                                                                           \
-	X(idle_restarts)
+	X(idle_restarts)                                                                   \
+	X(plb_rounds) /* rounds in which the fabric was congested, with plb */             \
+	X(plb_repaths) /* flow labels changed for that */
 
 enum swift_counter {
 #define SWIFT_X(name) SWIFT_C_##name,
@@ -80,6 +82,7 @@ struct swift_net {
 	int max_rtt_ns;
 	int dscp; /* -1 = leave */
 	int rto_min_us; /* 0 = leave */
+	int plb;
 	u32 echo;
 	struct ctl_table *sysctls;
 	struct ctl_table_header *sysctl_header;
@@ -131,7 +134,8 @@ struct swift_sock {
 	u8 rx_hops; /* of the packets that arrive here */
 	u8 echo_hops; /* of those that we send, told by the peer */
 	u8 echo_misses; /* ACKs in a row without an echo */
-	u8 rx_repeats; /* data segments in a row that we had already */
+	u8 dscp : 6, /* class that init() gave the socket; 0 = none */
+	   rx_repeats : 2; /* data segments in a row that we had already */
 
 	u16 live : 1, /* init ran, release did not */
 	   guarded : 1, /* above max_rtt_ns: Reno's, but for echo_on all else here unused */
@@ -139,6 +143,7 @@ struct swift_sock {
 	   echo_on : 1, /* both ends offered */
 	   echo_stopped : 1, /* our ACKs with the option seem to get lost */
 	   has_t2 : 1, /* t2_ns is known, and was not echoed */
+	   t2_hw : 1, /* and the NIC's */
 	   has_local : 1, /* local_ns is of the ACK in hand */
 	   has_echo : 1, /* remote_ns and echo_hops, too */
 	   knows_hops : 1, /* echo_hops was ever told */
@@ -147,12 +152,14 @@ struct swift_sock {
 	   full_sized : 1, /* rtt_ns is of a segment of the MSS at least */
 	   held : 1, /* data waits for its time, and sk_pacing_status is ours */
 	   pacing_status : 2; /* what it was before */
-	u8 t2_source; /* enum tcp_swift_source */
-	u8 local_source;
+	u8 local_source; /* enum tcp_swift_source */
 	u8 remote_source;
-	u8 tos; /* class that init() gave the socket; 0 = none */
-	u16 rto_min_jiffies; /* that the socket had before it got ours; 0 = has its own */
+	s16 plb_balance; /* packets of this round above the target, less those below */
+	u16 rto_min_jiffies : 13, /* that the socket had before it got ours; 0 = has its own */
+	   plb_rounds : 3; /* congested, in a row */
 };
+
+#define SWIFT_RTO_MIN_JIFFIES_MAX 8191
 
 static inline struct swift_sock *swift_sk(const struct sock *sk)
 {

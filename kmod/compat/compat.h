@@ -65,4 +65,17 @@ typedef int swift_proc_handler_old_t(struct ctl_table *ctl, int write, void *buf
 	NL_SET_ERR_MSG_ATTR(extack, attr, plain)
 #endif
 
+/* TCP accounts for PLB's changes of the flow label since 6.2: tcpi_rehash, TcpExtTCPPLBRehash. */
+#ifdef TCP_PLB_SCALE
+static inline void swift_plb_account(struct sock *sk)
+{
+	tcp_sk(sk)->plb_rehash++;
+	NET_INC_STATS(sock_net(sk), LINUX_MIB_TCPPLBREHASH);
+}
+#else
+static inline void swift_plb_account(struct sock *sk)
+{
+}
+#endif
+
 #endif /* SWIFT_COMPAT_H */

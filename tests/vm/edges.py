@@ -32,7 +32,7 @@ MS = 1_000_000  # ns
 # What every edge starts from: targets that no emulated path exceeds.
 SETTINGS = {"echo": 1, "max_rtt_ns": 1000 * MS, "target_policy": "static", "base_target_ns": 500 * MS,
             "endpoint_target_ns": 500 * MS, "fs_range_ns": 0, "hop_target_ns": 0, "min_cwnd_micro": 1000,
-            "max_cwnd": 4096, "init_cwnd": 10, "ai_milli": 1000, "beta_milli": 800, "max_mdf_milli": 500}
+            "plb": 0, "max_cwnd": 4096, "init_cwnd": 10, "ai_milli": 1000, "beta_milli": 800, "max_mdf_milli": 500}
 libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -656,6 +656,49 @@ def unpaced_after_bbr():
 
     hits = calls("tcp_pace_kick", transfer)
     expect(not hits, f"the pacing timer fired {hits} times")
+
+
+def flow_labels(**settings):
+    """Those of a flow's packets, on a path with which it has these settings, and how often PLB changed it."""
+    tune("h1", **settings)
+    repaths = counter("h1", "plb_repaths")
+    listener = listen(address="fd00:1::2")
+    enter("h1")
+    wire = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(3))
+    wire.bind(("right", 0))
+    client = prepared(socket.socket(socket.AF_INET6))
+    client.connect(("fd00:1::2", PORT))
+    server = accept(listener)
+    labels = []
+    for _ in range(20):
+        client.sendall(bytes(20_000))
+        receive(server, 20_000)
+        while select.select([wire], [], [], 0)[0]:
+            packet = wire.recv(60)
+            # Not a SYN: one that is sent again, for want of a neighbour's address, has another.
+            if (packet[0] >> 4 == 6 and int.from_bytes(packet[40:42], "big") == client.getsockname()[1] and
+                    not packet[53] & 2):
+                labels.append(int.from_bytes(packet[:4], "big") & 0xfffff)
+    client.close()
+    server.close()
+    expect(len(labels) >= 20, f"{len(labels)} packets were seen")
+    return len(set(labels)), counter("h1", "plb_repaths") - repaths
+
+
+def plb():
+    delay(2)
+    never = {"base_target_ns": 1000, "min_cwnd_micro": 2_000_000}
+    stays = {"without plb": dict(never, plb=0), "where the target is met": {"plb": 1},
+             "where the host is the limit": {"plb": 1, "endpoint_target_ns": 1000, "min_cwnd_micro": 2_000_000},
+             "below one packet": dict(never, plb=1, init_cwnd=1, min_cwnd_micro=500_000)}
+    for where, settings in stays.items():
+        got = flow_labels(**dict(SETTINGS, **settings))
+        expect(got == (1, 0), f"{where}: labels, changes: {got}")
+    rounds = counter("h1", "plb_rounds")
+    labels, repaths = flow_labels(**dict(SETTINGS, **never, plb=1))
+    rounds = counter("h1", "plb_rounds") - rounds
+    expect(labels > 3 and labels - 1 <= repaths, f"{labels} labels, {repaths} changes")
+    expect(5 * repaths <= rounds < 5 * repaths + 5, f"{repaths} changes in {rounds} congested rounds")
 
 
 def main():

@@ -15,6 +15,8 @@ for ns in h1 h2; do
 done
 in_ns h1 ping -qc 3 -i 0.05 "$h2_ip4" >/dev/null
 
+# First: a path MTU that shrinks as below ends IPv6 on r1.
+ok 'edges: a flow whose path stays congested takes another one (plb)' edge plb
 ok "edges: a loss found by RACK's timer cuts the window" edge rack_timer
 ok 'edges: a path MTU that shrank does not' edge path_mtu
 ok 'edges: a peer with an echo is not waited for as one that delays ACKs' edge timeouts

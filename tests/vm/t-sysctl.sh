@@ -47,6 +47,7 @@ ok 'sysctl: every tunable of the table was there' test "$(wc -l <"$table")" -ge 
 bounds max_rtt_ns 5000000 1000 2147483647
 bounds dscp -1 -1 63
 bounds rto_min_us 10000 0 1000000
+bounds plb 0 0 1
 bounds echo 0 0 1
 
 ok 'sysctl: target_policy has its default' test "$(cat $dir/target_policy)" = base_rtt_plus

@@ -19,6 +19,7 @@ constexpr std::array table = {
 	// What the shell around the law adds.
 	Tunable{"dscp", -1, -1, 63, "DSCP of swift's packets; -1 = leave it"},
 	Tunable{"rto_min_us", 10000, 0, 1000000, "least RTO towards peers with an echo; 0 = TCP's own"},
+	Tunable{"plb", 0, 0, 1, "another path, by the IPv6 flow label, for flows that stay above their target"},
 	Tunable{"echo", 0, 0, 1, "negotiate the delay echo (RFC 6994 option) on new connections"},
 	Tunable{"max_rtt_ns", 5000000, 1000, 2147483647,
 		"handshake RTT above which a flow runs Reno instead"},
