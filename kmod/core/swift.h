@@ -232,9 +232,11 @@ SWIFT_INLINE u32 swift_filter_shift(const struct swift_state *s, const struct sw
 	if (p->rtt_epsilon_ns)
 		quarters = SWIFT_DIV_U64((u64)s->noise_ns * SWIFT_FILTER_NOISE, p->rtt_epsilon_ns);
 	shift = quarters < SWIFT_FILTER_SHIFT_MAX ? (u32)quarters : SWIFT_FILTER_SHIFT_MAX;
-	while (shift && 1U << shift > cwnd_pkts)
-		shift--;
-	return shift;
+	/* No loop: of one that counts down older verifiers of BPF see no end. */
+	if (cwnd_pkts < 4)
+		return swift_min_u32(shift, cwnd_pkts >> 1);
+	return swift_min_u32(shift, cwnd_pkts < 8 ? 2 :
+			     cwnd_pkts < 16 ? 3 : SWIFT_FILTER_SHIFT_MAX);
 }
 
 /* The delay that the fabric's window reacts to. */
