@@ -9,7 +9,7 @@
 #include <linux/netdevice.h>
 
 #include "compat/compat.h"
-#include "swift_sock.h"
+#include "swift_credit.h"
 
 #define CREATE_TRACE_POINTS
 #include "trace.h"
@@ -106,9 +106,9 @@ static noinline void swift_space(struct sock *sk, const struct swift_net *sn, u3
 /* An application that limited its rate meanwhile needs the status that we have set. */
 static void swift_restore_status(struct sock *sk, struct swift_sock *ss)
 {
-	if (ss->held && READ_ONCE(sk->sk_max_pacing_rate) == ~0UL)
+	if (ss->pacing_status != SWIFT_NOT_HELD && READ_ONCE(sk->sk_max_pacing_rate) == ~0UL)
 		cmpxchg(&sk->sk_pacing_status, SK_PACING_NEEDED, ss->pacing_status);
-	ss->held = 0;
+	ss->pacing_status = SWIFT_NOT_HELD;
 }
 
 /*
@@ -124,9 +124,8 @@ static void swift_hold(struct sock *sk, struct swift_sock *ss)
 		swift_restore_status(sk, ss);
 		return;
 	}
-	if (!ss->held)
+	if (ss->pacing_status == SWIFT_NOT_HELD)
 		ss->pacing_status = READ_ONCE(sk->sk_pacing_status);
-	ss->held = 1;
 	WRITE_ONCE(sk->sk_pacing_status, SK_PACING_NEEDED);
 	if (tp->tcp_wstamp_ns <= tp->tcp_clock_cache)
 		tp->tcp_wstamp_ns = tp->tcp_clock_cache--;
@@ -508,8 +507,13 @@ static void swift_set_state(struct sock *sk, u8 new_state)
  */
 static void swift_in_ack_event(struct sock *sk, u32 flags)
 {
-	if (swift_sk(sk)->live && sk->sk_state != TCP_ESTABLISHED)
-		inet_csk(sk)->icsk_ack.pending |= ICSK_ACK_NOW;
+	const struct swift_sock *ss = swift_sk(sk);
+
+	if (!ss->live || sk->sk_state == TCP_ESTABLISHED)
+		return;
+	inet_csk(sk)->icsk_ack.pending |= ICSK_ACK_NOW;
+	if (ss->credit)
+		swift_credit_half_closed(sk);
 }
 
 /*
@@ -539,6 +543,17 @@ static void swift_tx_start(struct sock *sk, struct swift_sock *ss)
 	rcu_read_unlock();
 }
 
+/* SIRD: what needs credit asks for it with one packet, as if in a drain. */
+static void swift_before_credit(struct sock *sk, struct swift_sock *ss)
+{
+	struct swift_credit *c = swift_credit_of(sk);
+
+	if (!c)
+		return;
+	swift_demand_before(sk, c);
+	ss->drained |= c->announcing;
+}
+
 /*
  * What TCP asks a congestion control just before it sends, whenever it does: here for the
  * moment's sake. (CA_EVENT_TX_START comes when the first packet is on its way.)
@@ -550,6 +565,8 @@ static u32 swift_min_tso_segs(struct sock *sk)
 	if (ss->live) {
 		if (!tcp_sk(sk)->packets_out)
 			swift_tx_start(sk, ss);
+		if (swift_has_credit(sk))
+			swift_before_credit(sk, ss);
 		swift_hold(sk, ss);
 	}
 	return READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_min_tso_segs);
@@ -670,9 +687,20 @@ static void swift_stamps_on(void)
 		net_enable_timestamp();
 }
 
-/* @echo_on: both ends offered it. */
-static void swift_begin(struct sock *sk, bool echo_on)
+/* The window that SIRD's credit takes the place of begins with what is allowed unasked (4). */
+static u32 swift_unsched_pkts(const struct sock *sk)
 {
+	const struct tcp_sock *tp = tcp_sk(sk);
+	struct sird_link size;
+
+	sird_link_set(&size, &swift_net_of(sk)->sird, swift_link_mbps(sk), swift_srtt_ns(tp));
+	return max(size.unsched_bytes / max(tp->mss_cache, 1U), 1U);
+}
+
+/* @offers: that both ends made, enum swift_offers. */
+static void swift_begin(struct sock *sk, u8 offers)
+{
+	bool echo_on = offers & SWIFT_OFFER_ECHO;
 	struct swift_sock *ss = swift_sk(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct swift_net *sn = swift_net_of(sk);
@@ -681,6 +709,9 @@ static void swift_begin(struct sock *sk, bool echo_on)
 	memset(ss, 0, sizeof(*ss));
 	WRITE_ONCE(inet_csk(sk)->icsk_ca_ops, &swift_cong_ops);
 	ss->live = 1;
+	ss->pacing_status = SWIFT_NOT_HELD;
+	if (offers & SWIFT_OFFER_CREDIT)
+		ss->credit = swift_credit_begin(sk);
 	ss->first_due = !tp->srtt_us ||
 			swift_srtt_ns(tp) > READ_ONCE(sn->max_rtt_ns);
 	ss->echo_on = echo_on;
@@ -691,7 +722,8 @@ static void swift_begin(struct sock *sk, bool echo_on)
 
 	rcu_read_lock();
 	p = rcu_dereference(sn->params);
-	swift_init(&ss->law, p, swift_init_cwnd_pkts(sk));
+	swift_init(&ss->law, p, swift_init_cwnd_pkts(sk) ?:
+				(ss->credit ? swift_unsched_pkts(sk) : 0));
 	/* Later, another congestion control has filled a queue. */
 	if (tp->srtt_us && !inet_csk(sk)->icsk_ca_initialized)
 		swift_on_handshake(&ss->law, p, tp->tcp_clock_cache, swift_srtt_ns(tp),
@@ -715,7 +747,7 @@ static void swift_begin(struct sock *sk, bool echo_on)
 static void swift_cong_init(struct sock *sk)
 {
 	/* Taken in any case: what the handshake left must not serve a later one. */
-	swift_begin(sk, swift_echo_take(sk));
+	swift_begin(sk, swift_offers_take(sk));
 }
 
 /* Also called for sockets that never came as far as init(). */
@@ -726,6 +758,9 @@ static void swift_release(struct sock *sk)
 	if (!ss->live)
 		return;
 	ss->live = 0;
+	if (ss->credit)
+		swift_credit_end(sk);
+	ss->credit = 0;
 	swift_reset_dscp(sk, ss);
 	swift_reset_rto_min(sk, ss);
 	swift_uncount(swift_net_of(sk), flows);
@@ -746,7 +781,7 @@ static void swift_guarded_acked(struct sock *sk, const struct ack_sample *sample
 	    sample->rtt_us * 2ULL * NSEC_PER_USEC > READ_ONCE(sn->max_rtt_ns))
 		return;
 	swift_uncount(sn, guarded_flows);
-	swift_begin(sk, ss->echo_on);
+	swift_begin(sk, ss->echo_on ? SWIFT_OFFER_ECHO : 0);
 }
 
 static void swift_guarded_release(struct sock *sk)

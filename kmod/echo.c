@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The echo: TCP option out, and its negotiation (layout in core/option.h).
+ * Packets on their way out: the echo, and what credit has to say (credit.c, demand.c); and how
+ * both are negotiated (layouts in core/option.h and core/sird.h).
  *
  *   client                                         server
- *   LOCAL_OUT: SYN + offer       ------------>     LOCAL_IN: slot = OFFERED
- *   LOCAL_IN: slot = ANSWERED    <------------     LOCAL_OUT: SYN-ACK + offer if OFFERED,
- *   init(): take slot, echo on                       slot = ANSWERED
- *                                                  init(): take slot, echo on
+ *   LOCAL_OUT: SYN + offers      ------------>     LOCAL_IN: slot = offered
+ *   LOCAL_IN: slot = answered    <------------     LOCAL_OUT: SYN-ACK + offers of those offered,
+ *   init(): take slot                                slot = answered
+ *                                                  init(): take slot
  *   then, either way: LOCAL_OUT: pure ACK of data + echo of (t4 - t2, hops)
  *
  * Sockets are not there yet (or are request sockets, which have no room) when a SYN
@@ -15,7 +16,7 @@
  * that was forgotten has no echo, and nothing else.
  *
  * Under SYN cookies the SYN-ACK belongs to no socket: it passes untouched, the slot never
- * becomes ANSWERED, and neither end echoes.
+ * becomes answered, and neither end echoes.
  */
 #include <linux/ipv6.h>
 #include <linux/netfilter_ipv4.h>
@@ -25,20 +26,21 @@
 #include <net/checksum.h>
 #include <net/request_sock.h>
 
-#include "swift_sock.h"
+#include "swift_credit.h"
 
 /* --- Handshakes under way ------------------------------------------------------------- */
 
 #define SWIFT_SLOTS 4096 /* 32 KB for a namespace whose echo was ever on */
 #define SWIFT_SLOT_SECONDS 64 /* Linux gives up on a SYN-ACK after 63 s */
 
-enum swift_handshake {
-	SWIFT_UNKNOWN,
-	SWIFT_OFFERED, /* a SYN came with an offer */
-	SWIFT_ANSWERED, /* and a SYN-ACK went, or came, with one */
-};
+/* Of a slot: what the peer's SYN offered, and what our SYN-ACK, or the peer's, answered. */
+#define SWIFT_OFFERS (SWIFT_OFFER_ECHO | SWIFT_OFFER_CREDIT)
+#define SWIFT_ANSWERED_SHIFT 2
+#define SWIFT_SLOT_STATE_BITS 4
+#define SWIFT_SLOT_TIME_BITS 8
+#define SWIFT_SLOT_TAG_SHIFT (SWIFT_SLOT_STATE_BITS + SWIFT_SLOT_TIME_BITS)
 
-/* A slot is one word, written whole: 54 bits of the key's hash, 8 of time, 2 of state. */
+/* A slot is one word, written whole: 52 bits of the key's hash, 8 of time, 4 of offers. */
 struct swift_handshakes {
 	siphash_key_t key;
 	u64 slots[SWIFT_SLOTS];
@@ -59,30 +61,31 @@ static u64 *swift_slot(struct swift_handshakes *h, const struct swift_tuple *tup
 {
 	u64 hash = siphash(tuple, sizeof(*tuple), &h->key);
 
-	*tag = hash >> 10;
+	*tag = hash >> SWIFT_SLOT_TAG_SHIFT;
 	return &h->slots[hash % SWIFT_SLOTS];
 }
 
 static void swift_slot_set(struct swift_handshakes *h, const struct swift_tuple *tuple,
-			   enum swift_handshake state)
+			   u8 state)
 {
 	u64 tag, *slot = swift_slot(h, tuple, &tag);
 
 	/* Without an offer: forget this connection's last one, but nobody else's. */
-	if (state == SWIFT_UNKNOWN && READ_ONCE(*slot) >> 10 != tag)
+	if (!state && READ_ONCE(*slot) >> SWIFT_SLOT_TAG_SHIFT != tag)
 		return;
-	WRITE_ONCE(*slot, tag << 10 | swift_slot_now() << 2 | state);
+	WRITE_ONCE(*slot, tag << SWIFT_SLOT_TAG_SHIFT |
+			  swift_slot_now() << SWIFT_SLOT_STATE_BITS | state);
 }
 
-static enum swift_handshake swift_slot_get(struct swift_handshakes *h,
-					   const struct swift_tuple *tuple)
+static u8 swift_slot_get(struct swift_handshakes *h, const struct swift_tuple *tuple)
 {
 	u64 tag, *slot = swift_slot(h, tuple, &tag);
 	u64 v = READ_ONCE(*slot);
 
-	if (v >> 10 != tag || ((swift_slot_now() - (v >> 2)) & 0xff) > SWIFT_SLOT_SECONDS)
-		return SWIFT_UNKNOWN;
-	return v & 3;
+	if (v >> SWIFT_SLOT_TAG_SHIFT != tag ||
+	    ((swift_slot_now() - (v >> SWIFT_SLOT_STATE_BITS)) & 0xff) > SWIFT_SLOT_SECONDS)
+		return 0;
+	return v & ((1 << SWIFT_SLOT_STATE_BITS) - 1);
 }
 
 static void swift_tuple_from_sock(struct swift_tuple *t, const struct sock *sk)
@@ -135,21 +138,21 @@ static void swift_tuple_from_packet(struct swift_tuple *t, const struct sk_buff 
 	ipv6_addr_set_v4mapped(ip_hdr(skb)->saddr, &t->remote);
 }
 
-/* Did both ends of this new connection offer? Softirq or the connecting process. */
-bool swift_echo_take(const struct sock *sk)
+/* What did both ends of this new connection offer? Softirq or the connecting process. */
+u8 swift_offers_take(const struct sock *sk)
 {
 	struct swift_handshakes *h;
 	struct swift_tuple tuple;
-	bool answered;
+	u8 answered;
 
-	/* Pairs with the release in swift_echo_enable(): the key is there. */
+	/* Pairs with the release in swift_hooks_enable(): the key is there. */
 	h = smp_load_acquire(&swift_net(sock_net(sk))->handshakes);
 	if (!h)
-		return false;
+		return 0;
 	swift_tuple_from_sock(&tuple, sk);
-	answered = swift_slot_get(h, &tuple) == SWIFT_ANSWERED;
+	answered = swift_slot_get(h, &tuple) >> SWIFT_ANSWERED_SHIFT;
 	if (answered)
-		swift_slot_set(h, &tuple, SWIFT_UNKNOWN);
+		swift_slot_set(h, &tuple, 0);
 	return answered;
 }
 
@@ -164,24 +167,24 @@ static unsigned int swift_tcp_offset(const struct sk_buff *skb, u8 pf)
 }
 
 /*
- * Append an option to a packet that is nothing but headers: they move down into the
- * headroom, which any skb of TCP has, and leave the room behind them. A SYN's skb shares
- * its bytes with the retransmit queue's, whose data begins behind ours.
+ * Behind the options that are there: the headers move down into the headroom, which any skb of
+ * TCP has, and leave the room behind them. Bytes that a clone shares with the retransmit queue
+ * are the data behind, not the headers.
  */
-static bool swift_append_option(struct sk_buff *skb, u8 pf, const u8 *option, unsigned int len)
+bool swift_insert_option(struct sk_buff *skb, u8 pf, const u8 *option, unsigned int len)
 {
 	struct tcphdr *th = tcp_hdr(skb);
+	unsigned int network = skb_network_header_len(skb);
 	unsigned int header = th->doff * 4;
-	unsigned int all = skb->len;
 
 	if (header + len > sizeof(*th) + SWIFT_OPT_SPACE || skb_headroom(skb) < len ||
-	    skb_is_nonlinear(skb) || skb->ip_summed != CHECKSUM_PARTIAL ||
+	    skb->ip_summed != CHECKSUM_PARTIAL ||
 	    swift_opt_is_signed((u8 *)(th + 1), header - sizeof(*th)))
 		return false;
 
 	skb_push(skb, len);
-	memmove(skb->data, skb->data + len, all);
-	memcpy(skb->data + all, option, len);
+	memmove(skb->data, skb->data + len, network + header);
+	memcpy(skb->data + network + header, option, len);
 	skb->network_header -= len;
 	skb->transport_header -= len;
 	skb->csum_start -= len;
@@ -189,28 +192,70 @@ static bool swift_append_option(struct sk_buff *skb, u8 pf, const u8 *option, un
 	th = tcp_hdr(skb);
 	th->doff += len / 4;
 	/* The length in the pseudo header: all that is summed here so far. */
-	inet_proto_csum_replace2(&th->check, skb, htons(header), htons(header + len), true);
+	inet_proto_csum_replace4(&th->check, skb, htonl(skb->len - network - len),
+				 htonl(skb->len - network), true);
+	/* A jumbogram's length is elsewhere. */
 	if (pf == NFPROTO_IPV6) {
-		ipv6_hdr(skb)->payload_len = htons(skb->len - sizeof(struct ipv6hdr));
-	} else {
+		if (ipv6_hdr(skb)->payload_len)
+			ipv6_hdr(skb)->payload_len = htons(skb->len - sizeof(struct ipv6hdr));
+	} else if (ip_hdr(skb)->tot_len) {
 		ip_hdr(skb)->tot_len = htons(skb->len);
 		ip_send_check(ip_hdr(skb));
 	}
 	return true;
 }
 
-static bool swift_append_offer(struct sk_buff *skb, u8 pf)
+/* What this namespace would offer. */
+static u8 swift_offers(const struct swift_net *sn)
+{
+	return (READ_ONCE(sn->echo) ? SWIFT_OFFER_ECHO : 0) |
+	       (READ_ONCE(sn->credit) ? SWIFT_OFFER_CREDIT : 0);
+}
+
+/* What the options of a handshake's packet offer. */
+static u8 swift_offers_in(const u8 *options, u32 len, bool *malformed)
+{
+	struct swift_opt echo;
+	struct sird_opt demand;
+	u8 offers = 0;
+
+	switch (swift_opt_parse(options, len, &echo)) {
+	case SWIFT_OPT_OFFER:
+		offers |= SWIFT_OFFER_ECHO;
+		break;
+	case SWIFT_OPT_NONE:
+		break;
+	default:
+		*malformed = true;
+		break;
+	}
+	if (sird_opt_parse(options, len, 0, &demand) == SIRD_OPT_OFFER)
+		offers |= SWIFT_OFFER_CREDIT;
+	return offers;
+}
+
+/* Returns what the packet offers then. */
+static u8 swift_append_offers(struct sk_buff *skb, u8 pf, u8 offers)
 {
 	const struct tcphdr *th = tcp_hdr(skb);
-	u8 option[SWIFT_OPT_OFFER_LEN];
-	struct swift_opt unused;
+	u8 options[SWIFT_OPT_OFFER_LEN + SIRD_OPT_OFFER_LEN];
+	unsigned int len = 0;
+	bool malformed;
+	u8 there;
 
 	/* A virtual routing device shows a packet to this hook twice. */
-	if (swift_opt_parse((const u8 *)(th + 1), th->doff * 4 - sizeof(*th), &unused) ==
-	    SWIFT_OPT_OFFER)
-		return true;
-	swift_opt_put_offer(option);
-	return swift_append_option(skb, pf, option, sizeof(option));
+	there = swift_offers_in((const u8 *)(th + 1), th->doff * 4 - sizeof(*th), &malformed);
+	if (there)
+		return there;
+	if (offers & SWIFT_OFFER_ECHO) {
+		swift_opt_put_offer(options);
+		len += SWIFT_OPT_OFFER_LEN;
+	}
+	if (offers & SWIFT_OFFER_CREDIT) {
+		sird_opt_put_offer(options + len);
+		len += SIRD_OPT_OFFER_LEN;
+	}
+	return len && swift_insert_option(skb, pf, options, len) ? offers : 0;
 }
 
 /* Will the connection that @req becomes run Swift? As tcp_ca_openreq_child() decides. */
@@ -230,12 +275,17 @@ static void swift_out_synack(struct sk_buff *skb, u8 pf, struct swift_handshakes
 {
 	const struct request_sock *req = inet_reqsk(skb->sk);
 	struct swift_tuple tuple;
+	u8 state, offered;
 
 	if (!req->rsk_listener || !swift_will_run(skb, req))
 		return;
 	swift_tuple_from_request(&tuple, req);
-	if (swift_slot_get(h, &tuple) != SWIFT_UNKNOWN && swift_append_offer(skb, pf))
-		swift_slot_set(h, &tuple, SWIFT_ANSWERED);
+	state = swift_slot_get(h, &tuple);
+	offered = (state | state >> SWIFT_ANSWERED_SHIFT) & SWIFT_OFFERS;
+	offered &= swift_offers(swift_net(read_pnet(&inet_rsk(req)->ireq_net)));
+	offered = swift_append_offers(skb, pf, offered);
+	if (offered)
+		swift_slot_set(h, &tuple, offered | offered << SWIFT_ANSWERED_SHIFT);
 }
 
 static void swift_out_ack(struct sk_buff *skb, u8 pf, struct swift_sock *ss)
@@ -244,7 +294,7 @@ static void swift_out_ack(struct sk_buff *skb, u8 pf, struct swift_sock *ss)
 	struct net *net = sock_net(skb->sk);
 	struct swift_opt echo;
 
-	if (!ss->live || !ss->echo_on || ss->echo_stopped || !ss->has_t2)
+	if (!ss->echo_on || ss->echo_stopped || !ss->has_t2)
 		return;
 
 	echo.remote_ns = (u32)ktime_get_ns() - ss->t2_ns; /* t4 - t2 */
@@ -253,10 +303,27 @@ static void swift_out_ack(struct sk_buff *skb, u8 pf, struct swift_sock *ss)
 	ss->has_t2 = 0; /* a later ACK, a window update say, answers no data */
 
 	swift_opt_put_echo(option, &echo);
-	if (swift_append_option(skb, pf, option, sizeof(option)))
+	if (swift_insert_option(skb, pf, option, sizeof(option)))
 		swift_count(swift_net(net), echoes_sent);
 	else
 		swift_count(swift_net(net), echoes_no_room);
+}
+
+static void swift_out_segment(struct sock *sk, struct sk_buff *skb, u8 pf, bool data)
+{
+	struct swift_sock *ss = swift_sk(sk);
+	struct swift_credit *c;
+
+	if (!ss->live)
+		return;
+	if (swift_has_credit(sk) && sk->sk_state == TCP_ESTABLISHED) {
+		c = swift_credit_of(sk);
+		swift_credit_out(sk, c, skb);
+		if (data)
+			swift_demand_out(sk, c, skb, pf);
+	}
+	if (!data)
+		swift_out_ack(skb, pf, ss);
 }
 
 static unsigned int swift_hook_out(void *priv, struct sk_buff *skb,
@@ -281,14 +348,14 @@ static unsigned int swift_hook_out(void *priv, struct sk_buff *skb,
 		return NF_ACCEPT;
 
 	th = tcp_hdr(skb);
-	if (skb->len != offset + th->doff * 4 || th->rst || th->fin)
-		return NF_ACCEPT;
-	if (!th->syn) {
-		swift_out_ack(skb, state->pf, swift_sk(sk));
+	if (th->syn) { /* with data (Fast Open) it has no room */
+		if (skb->len == offset + th->doff * 4 && !th->ack &&
+		    !inet_csk(sk)->icsk_retransmits) /* or was it the option? */
+			swift_append_offers(skb, state->pf, swift_offers(swift_net(state->net)));
 		return NF_ACCEPT;
 	}
-	if (!th->ack && !inet_csk(sk)->icsk_retransmits) /* or was it the option? */
-		swift_append_offer(skb, state->pf);
+	if (!th->rst && !th->fin)
+		swift_out_segment(sk, skb, state->pf, skb->len > offset + th->doff * 4);
 	return NF_ACCEPT;
 }
 
@@ -300,9 +367,9 @@ static unsigned int swift_hook_in(void *priv, struct sk_buff *skb,
 	struct tcphdr th_buf, *th;
 	struct swift_tuple tuple;
 	unsigned int offset, len;
-	enum swift_handshake heard = SWIFT_UNKNOWN;
-	struct swift_opt unused;
+	bool malformed = false;
 	const u8 *options;
+	u8 heard;
 
 	if (skb->sk && skb->sk->sk_state == TCP_ESTABLISHED) /* early demux has found it */
 		return NF_ACCEPT;
@@ -317,16 +384,11 @@ static unsigned int swift_hook_in(void *priv, struct sk_buff *skb,
 	options = skb_header_pointer(skb, offset + sizeof(*th), len, options_buf);
 	if (!options)
 		return NF_ACCEPT;
-	switch (swift_opt_parse(options, len, &unused)) {
-	case SWIFT_OPT_OFFER:
-		heard = th->ack ? SWIFT_ANSWERED : SWIFT_OFFERED;
-		break;
-	case SWIFT_OPT_NONE:
-		break;
-	default:
+	heard = swift_offers_in(options, len, &malformed);
+	if (malformed)
 		swift_count(swift_net(state->net), echoes_malformed);
-		break;
-	}
+	if (th->ack) /* of more than we offered nobody has asked */
+		heard = (heard & swift_offers(swift_net(state->net))) << SWIFT_ANSWERED_SHIFT;
 	swift_tuple_from_packet(&tuple, skb, th, state->pf);
 	swift_slot_set(swift_net(state->net)->handshakes, &tuple, heard);
 	return NF_ACCEPT;
@@ -351,7 +413,7 @@ static const struct nf_hook_ops swift_hooks[] = {
 #endif
 };
 
-int swift_echo_enable(struct net *net, struct swift_net *sn)
+int swift_hooks_enable(struct net *net, struct swift_net *sn)
 {
 	struct swift_handshakes *h;
 
@@ -361,18 +423,18 @@ int swift_echo_enable(struct net *net, struct swift_net *sn)
 		if (!h)
 			return -ENOMEM;
 		get_random_bytes(&h->key, sizeof(h->key));
-		/* Pairs with the acquire in swift_echo_take(). */
+		/* Pairs with the acquire in swift_offers_take(). */
 		smp_store_release(&sn->handshakes, h);
 	}
 	return nf_register_net_hooks(net, swift_hooks, ARRAY_SIZE(swift_hooks));
 }
 
-void swift_echo_disable(struct net *net)
+void swift_hooks_disable(struct net *net)
 {
 	nf_unregister_net_hooks(net, swift_hooks, ARRAY_SIZE(swift_hooks));
 }
 
-void swift_echo_free(struct swift_net *sn)
+void swift_offers_free(struct swift_net *sn)
 {
 	kvfree(sn->handshakes);
 }

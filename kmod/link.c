@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The rate of each device's link, as its driver tells it: of all that a full packet takes
- * longer than a small one, what this host can know (swift_on_handshake).
+ * The link of each device, and its rate as the driver tells it: of all that a full packet takes
+ * longer than a small one, what this host can know (swift_on_handshake), and what SIRD lends.
  *
  * Drivers are asked under RTNL, in process context, whenever a device or its carrier comes
  * up; flows read what was stored.
@@ -12,7 +12,25 @@
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
 
-#include "swift_sock.h"
+#include "swift_credit.h"
+
+static atomic_t swift_links = ATOMIC_INIT(0);
+
+void swift_link_get(struct swift_link *link)
+{
+	refcount_inc(&link->refs);
+}
+
+/* In softirq, too. What still runs of the link's own holds a reference. */
+void swift_link_put(struct swift_link *link)
+{
+	if (!refcount_dec_and_test(&link->refs))
+		return;
+	kfree_rcu(link, rcu);
+	atomic_dec(&swift_links);
+}
+
+/* --- Devices ---------------------------------------------------------------------------- */
 
 static int swift_link_is_hardware(struct net_device *dev, struct netdev_nested_priv *priv)
 {
@@ -31,15 +49,97 @@ static bool swift_link_is_real(struct net_device *dev)
 	       netdev_walk_all_lower_dev(dev, swift_link_is_hardware, &priv);
 }
 
-static void swift_link_learn(struct swift_net *sn, struct net_device *dev)
+/* Whose link is it? What stands on one device alone (VLAN, macvlan) has that one's. */
+static struct net_device *swift_link_base(struct net_device *dev)
+{
+	struct net_device *lower, *second;
+	struct list_head *iter;
+
+	for (;;) {
+		iter = dev->adj_list.lower.next;
+		lower = netdev_lower_get_next(dev, &iter);
+		if (!lower)
+			return dev;
+		second = netdev_lower_get_next(dev, &iter);
+		if (second || netif_is_lag_master(dev))
+			return dev;
+		dev = lower;
+	}
+}
+
+/* As its driver tells it; otherwise as the operator does. */
+static u32 swift_link_rate(const struct swift_net *sn, struct net_device *dev)
 {
 	struct ethtool_link_ksettings link;
 
-	if (swift_link_is_real(dev) && !__ethtool_get_link_ksettings(dev, &link) &&
-	    link.base.speed && link.base.speed <= INT_MAX)
-		xa_store(&sn->link_mbps, dev->ifindex, xa_mk_value(link.base.speed), GFP_KERNEL);
+	if (dev->flags & IFF_LOOPBACK)
+		return 0;
+	if (!swift_link_is_real(dev) || __ethtool_get_link_ksettings(dev, &link) ||
+	    !link.base.speed || link.base.speed > INT_MAX)
+		return READ_ONCE(sn->link_mbps);
+	return link.base.speed;
+}
+
+static void swift_link_forget(struct swift_net *sn, int ifindex)
+{
+	struct swift_link *link = xa_erase(&sn->links, ifindex);
+
+	if (link)
+		swift_link_put(link);
+}
+
+/* Takes over the caller's reference. */
+static void swift_link_store(struct swift_net *sn, int ifindex, struct swift_link *link)
+{
+	struct swift_link *old = xa_store(&sn->links, ifindex, link, GFP_KERNEL);
+
+	if (xa_is_err(old))
+		swift_link_put(link);
+	else if (old)
+		swift_link_put(old);
+}
+
+/* Of a device on which others may stand; referenced, or NULL. */
+static struct swift_link *swift_link_learn_base(struct net_device *dev)
+{
+	struct swift_net *sn = swift_net(dev_net(dev));
+	struct swift_link *link = xa_load(&sn->links, dev->ifindex);
+	u32 mbps = swift_link_rate(sn, dev);
+
+	if (link) { /* whose rate may come back, with its carrier */
+		WRITE_ONCE(link->mbps, mbps);
+		swift_link_get(link);
+		return link;
+	}
+	if (!mbps)
+		return NULL;
+	link = kzalloc(sizeof(*link), GFP_KERNEL);
+	if (!link)
+		return NULL;
+	refcount_set(&link->refs, 2); /* the table's, and the caller's */
+	link->mbps = mbps;
+	swift_link_init_book(link);
+	atomic_inc(&swift_links);
+	swift_link_store(sn, dev->ifindex, link);
+	return link;
+}
+
+static void swift_link_learn(struct swift_net *sn, struct net_device *dev)
+{
+	struct net_device *base = swift_link_base(dev);
+	struct swift_link *link = swift_link_learn_base(base);
+
+	if (base == dev || !link) {
+		if (link)
+			swift_link_put(link);
+		else if (base != dev)
+			swift_link_forget(sn, dev->ifindex);
+		return;
+	}
+	if (xa_load(&sn->links, dev->ifindex) == link)
+		swift_link_put(link);
 	else
-		xa_erase(&sn->link_mbps, dev->ifindex);
+		swift_link_store(sn, dev->ifindex, link);
 }
 
 static void swift_link_learn_all(struct work_struct *work)
@@ -59,14 +159,25 @@ static void swift_link_learn_all(struct work_struct *work)
 
 static DECLARE_WORK(swift_link_work, swift_link_learn_all);
 
+static DEFINE_SPINLOCK(swift_link_lock);
+static bool swift_link_stopped; /* the module goes; sysctls are there still */
+
+void swift_links_learn(void)
+{
+	spin_lock_bh(&swift_link_lock);
+	if (!swift_link_stopped)
+		schedule_work(&swift_link_work);
+	spin_unlock_bh(&swift_link_lock);
+}
+
 static int swift_link_event(struct notifier_block *nb, unsigned long event, void *info)
 {
 	struct net_device *dev = netdev_notifier_info_to_dev(info);
 
 	if (event == NETDEV_UP || event == NETDEV_CHANGE)
-		schedule_work(&swift_link_work);
+		swift_links_learn();
 	else if (event == NETDEV_UNREGISTER)
-		xa_erase(&swift_net(dev_net(dev))->link_mbps, dev->ifindex);
+		swift_link_forget(swift_net(dev_net(dev)), dev->ifindex);
 	return NOTIFY_DONE;
 }
 
@@ -74,23 +185,42 @@ static struct notifier_block swift_link_notifier = {
 	.notifier_call = swift_link_event,
 };
 
+/* --- Flows ------------------------------------------------------------------------------- */
+
+struct swift_link *swift_link_find(const struct net *net, int ifindex)
+{
+	return xa_load(&swift_net(net)->links, ifindex);
+}
+
+struct swift_link *swift_link_of_route(const struct sock *sk)
+{
+	const struct dst_entry *dst = rcu_dereference(sk->sk_dst_cache);
+
+	return dst ? swift_link_find(sock_net(sk), READ_ONCE(dst->dev)->ifindex) : NULL;
+}
+
 /* Mb/s of the link that @sk sends to; 0 = unknown. */
 u32 swift_link_mbps(const struct sock *sk)
 {
-	const struct dst_entry *dst;
-	u32 mbps = 0;
+	const struct swift_link *link;
+	u32 mbps;
 
 	rcu_read_lock();
-	dst = rcu_dereference(sk->sk_dst_cache);
-	if (dst) {
-		const void *entry = xa_load(&swift_net(sock_net(sk))->link_mbps,
-					    READ_ONCE(dst->dev)->ifindex);
-
-		if (entry)
-			mbps = xa_to_value(entry);
-	}
+	link = swift_link_of_route(sk);
+	mbps = link ? READ_ONCE(link->mbps) : 0;
 	rcu_read_unlock();
 	return mbps;
+}
+
+/* The namespace goes. */
+void swift_links_forget(struct swift_net *sn)
+{
+	struct swift_link *link;
+	unsigned long ifindex;
+
+	xa_for_each(&sn->links, ifindex, link)
+		swift_link_forget(sn, ifindex);
+	xa_destroy(&sn->links);
 }
 
 int swift_link_register(void)
@@ -101,5 +231,16 @@ int swift_link_register(void)
 void swift_link_unregister(void)
 {
 	unregister_netdevice_notifier(&swift_link_notifier);
+	spin_lock_bh(&swift_link_lock);
+	swift_link_stopped = true;
+	spin_unlock_bh(&swift_link_lock);
 	cancel_work_sync(&swift_link_work);
+}
+
+/* After the last socket and the last namespace: timers and tasklets that still look go. */
+void swift_links_wait(void)
+{
+	while (atomic_read(&swift_links))
+		schedule_timeout_uninterruptible(1);
+	synchronize_rcu();
 }

@@ -2,7 +2,7 @@
 /* Module load and unload: the order in which the parts come and go. */
 #include <linux/module.h>
 
-#include "swift_sock.h"
+#include "swift_credit.h"
 
 static int __init swift_module_init(void)
 {
@@ -14,9 +14,12 @@ static int __init swift_module_init(void)
 	err = swift_paths_create();
 	if (err)
 		return err;
-	err = swift_netns_register();
+	err = swift_credit_start();
 	if (err)
 		goto out_paths;
+	err = swift_netns_register();
+	if (err)
+		goto out_credit;
 	err = swift_link_register();
 	if (err)
 		goto out_netns;
@@ -39,6 +42,8 @@ out_link:
 	swift_link_unregister();
 out_netns:
 	swift_netns_unregister();
+out_credit:
+	swift_credit_stop();
 out_paths:
 	swift_paths_destroy();
 	return err;
@@ -52,6 +57,8 @@ static void __exit swift_module_exit(void)
 	swift_clock_unregister();
 	swift_link_unregister();
 	swift_netns_unregister();
+	swift_links_wait();
+	swift_credit_stop();
 	swift_paths_destroy();
 }
 

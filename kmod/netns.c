@@ -136,10 +136,50 @@ static int swift_sysctl_plb(const struct ctl_table *ctl, int write, void *buffer
 	return swift_sysctl_int(ctl, write, buffer, lenp, ppos, 0, 1);
 }
 
-static int swift_sysctl_echo(const struct ctl_table *ctl, int write, void *buffer, size_t *lenp,
+static int swift_sysctl_link(const struct ctl_table *ctl, int write, void *buffer, size_t *lenp,
+			     loff_t *ppos)
+{
+	int err = swift_sysctl_int(ctl, write, buffer, lenp, ppos, 0, 10000000);
+
+	if (write && !err)
+		swift_links_learn();
+	return err;
+}
+
+static int swift_sysctl_sird(const struct ctl_table *ctl, int write, void *buffer, size_t *lenp,
 			     loff_t *ppos)
 {
 	struct swift_net *sn = ctl->extra1;
+	struct ctl_table one = { .procname = ctl->procname, .maxlen = sizeof(u32) };
+	struct sird_tunables t;
+	u32 *field, value;
+	int err;
+
+	mutex_lock(&sn->lock);
+	value = *(u32 *)ctl->data;
+	one.data = &value;
+	err = proc_douintvec(&one, write, buffer, lenp, ppos);
+	if (write && !err) {
+		t = sn->sird;
+		field = (u32 *)((u8 *)&t + ((u8 *)ctl->data - (u8 *)&sn->sird));
+		*field = value;
+		if (sird_tunables_check(&t)) {
+			err = -EINVAL;
+		} else {
+			WRITE_ONCE(*(u32 *)ctl->data, value);
+			WRITE_ONCE(sn->sird_changes, sn->sird_changes + 1);
+		}
+	}
+	mutex_unlock(&sn->lock);
+	return err;
+}
+
+/* echo, and credit: the first of them that is on needs the hooks, the last one not. */
+static int swift_sysctl_offer(const struct ctl_table *ctl, int write, void *buffer, size_t *lenp,
+			      loff_t *ppos)
+{
+	struct swift_net *sn = ctl->extra1;
+	u32 *offer = ctl->data, others;
 	u32 value;
 	struct ctl_table one = { .procname = ctl->procname, .data = &value,
 				 .maxlen = sizeof(value), .extra1 = SYSCTL_ZERO,
@@ -147,15 +187,16 @@ static int swift_sysctl_echo(const struct ctl_table *ctl, int write, void *buffe
 	int err;
 
 	mutex_lock(&sn->lock);
-	value = sn->echo;
+	others = sn->echo + sn->credit - *offer;
+	value = *offer;
 	err = proc_douintvec_minmax(&one, write, buffer, lenp, ppos);
-	if (write && !err && value != sn->echo) {
-		if (value)
-			err = swift_echo_enable(sn->net, sn);
-		else
-			swift_echo_disable(sn->net);
+	if (write && !err && value != *offer) {
+		if (value && !others)
+			err = swift_hooks_enable(sn->net, sn);
+		else if (!others)
+			swift_hooks_disable(sn->net);
 		if (!err)
-			sn->echo = value;
+			WRITE_ONCE(*offer, value);
 	}
 	mutex_unlock(&sn->lock);
 	return err;
@@ -167,7 +208,9 @@ SWIFT_PROC_HANDLER_OLD(swift_sysctl_max_rtt)
 SWIFT_PROC_HANDLER_OLD(swift_sysctl_dscp)
 SWIFT_PROC_HANDLER_OLD(swift_sysctl_rto_min)
 SWIFT_PROC_HANDLER_OLD(swift_sysctl_plb)
-SWIFT_PROC_HANDLER_OLD(swift_sysctl_echo)
+SWIFT_PROC_HANDLER_OLD(swift_sysctl_link)
+SWIFT_PROC_HANDLER_OLD(swift_sysctl_sird)
+SWIFT_PROC_HANDLER_OLD(swift_sysctl_offer)
 
 /* The tunables come first and in the order of their struct, target_policy among them. */
 static const struct ctl_table swift_sysctls_template[] = {
@@ -184,19 +227,29 @@ static const struct ctl_table swift_sysctls_template[] = {
 	  .proc_handler = SWIFT_PROC_HANDLER(swift_sysctl_rto_min) },
 	{ .procname = "plb", .mode = 0644,
 	  .proc_handler = SWIFT_PROC_HANDLER(swift_sysctl_plb) },
+	{ .procname = "link_mbps", .mode = 0644,
+	  .proc_handler = SWIFT_PROC_HANDLER(swift_sysctl_link) },
 	{ .procname = "echo", .mode = 0644,
-	  .proc_handler = SWIFT_PROC_HANDLER(swift_sysctl_echo) },
+	  .proc_handler = SWIFT_PROC_HANDLER(swift_sysctl_offer) },
+	{ .procname = "credit", .mode = 0644,
+	  .proc_handler = SWIFT_PROC_HANDLER(swift_sysctl_offer) },
+#define SIRD_X(name, def, lo, hi, doc) \
+	{ .procname = #name, .mode = 0644, \
+	  .proc_handler = SWIFT_PROC_HANDLER(swift_sysctl_sird) },
+	SIRD_TUNABLES(SIRD_X)
+#undef SIRD_X
 	{ } /* the end, for kernels whose tables carry no size */
 };
 
 #define SWIFT_NR_TUNABLES (sizeof(struct swift_tunables) / sizeof(u32))
+#define SWIFT_NR_SIRD (sizeof(struct sird_tunables) / sizeof(u32))
 #define SWIFT_NR_SYSCTLS (ARRAY_SIZE(swift_sysctls_template) - 1)
 #define SWIFT_POLICY_INDEX (offsetof(struct swift_tunables, target_policy) / sizeof(u32))
 
 static int swift_net_add_sysctls(struct net *net, struct swift_net *sn)
 {
 	struct ctl_table *table;
-	unsigned int i;
+	unsigned int i, j;
 
 	table = kmemdup(swift_sysctls_template, sizeof(swift_sysctls_template), GFP_KERNEL);
 	if (!table)
@@ -210,7 +263,11 @@ static int swift_net_add_sysctls(struct net *net, struct swift_net *sn)
 	table[i++].data = &sn->dscp;
 	table[i++].data = &sn->rto_min_us;
 	table[i++].data = &sn->plb;
+	table[i++].data = &sn->link_mbps;
 	table[i++].data = &sn->echo;
+	table[i++].data = &sn->credit;
+	for (j = 0; j < SWIFT_NR_SIRD; j++)
+		table[i++].data = (u32 *)&sn->sird + j;
 
 	sn->sysctls = table;
 	sn->sysctl_header = register_net_sysctl_sz(net, "net/ipv4/tcp_swift", table,
@@ -256,7 +313,8 @@ static int __net_init swift_net_init(struct net *net)
 
 	sn->net = net;
 	mutex_init(&sn->lock);
-	xa_init(&sn->link_mbps);
+	xa_init(&sn->links);
+	sird_tunables_default(&sn->sird);
 	sn->max_rtt_ns = 5 * NSEC_PER_MSEC;
 	sn->dscp = -1;
 	sn->rto_min_us = 10 * USEC_PER_MSEC;
@@ -298,16 +356,16 @@ static void __net_exit swift_net_pre_exit(struct net *net)
 
 	unregister_net_sysctl_table(sn->sysctl_header);
 	remove_proc_entry("tcp_swift", net->proc_net);
-	if (sn->echo)
-		swift_echo_disable(net);
+	if (sn->echo || sn->credit)
+		swift_hooks_disable(net);
 }
 
 static void __net_exit swift_net_exit(struct net *net)
 {
 	struct swift_net *sn = swift_net(net);
 
-	swift_echo_free(sn);
-	xa_destroy(&sn->link_mbps);
+	swift_offers_free(sn);
+	swift_links_forget(sn);
 	kfree(sn->sysctls);
 	kfree(rcu_dereference_protected(sn->params, true));
 	free_percpu(sn->counters);

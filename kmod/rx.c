@@ -12,7 +12,7 @@
 #include <trace/events/tcp.h>
 
 #include "compat/compat.h"
-#include "swift_sock.h"
+#include "swift_credit.h"
 
 /*
  * Not older than what the packet answers: an ACK of new data came after the oldest segment
@@ -143,6 +143,8 @@ static void swift_rx_data(struct sock *sk, struct swift_sock *ss, const struct s
 	 * would wait for the delayed ACK timer, and only a pure ACK has the echo.
 	 */
 	inet_csk(sk)->icsk_ack.pending |= ICSK_ACK_NOW;
+	if (swift_has_credit(sk))
+		swift_credit_arrived(sk, skb);
 
 	/*
 	 * The same data again and again, timeouts apart, means that our ACKs do not

@@ -8,6 +8,7 @@
  *   path.c   the smallest delay to each destination, which all flows of the host share
  *   link.c   the rate of each device's link
  *   clock.c  netlink: lines between NIC clocks and the host's; hardware stamp -> age
+ *   credit.c, demand.c   SIRD's credit between this receiver and its senders (swift_credit.h)
  *   echo.c   netfilter: swift_sock -> option on ACKs; handshake -> echo negotiated
  *   netns.c  sysctls -> struct swift_params; counters -> /proc/net/tcp_swift
  *   main.c   order of coming and going
@@ -25,6 +26,7 @@
 #define SWIFT_DIV_U64(dividend, divisor) div64_u64(dividend, divisor)
 #include "core/clock.h"
 #include "core/option.h"
+#include "core/sird.h"
 #include "core/swift.h"
 #include "uapi/tcp_swift.h"
 
@@ -56,6 +58,12 @@
 	X(window_resets) /* timeouts in a row: window set to min_cwnd */                   \
 	X(undos)                                                                           \
 	X(idle_restarts)                                                                   \
+	X(credit_flows) /* gauge: sockets that negotiated credit */                        \
+	X(credit_windows) /* packets whose window credit lowered */                        \
+	X(credit_kicks) /* ACKs that went for a grant alone */                             \
+	X(credit_repeats) /* grants told again after silence */                            \
+	X(credit_congested_senders) /* segments that came with csn */                      \
+	X(credit_no_room) /* segments that left without the option: options full */        \
 	X(plb_rounds) /* rounds in which the fabric was congested, with plb */             \
 	X(plb_repaths) /* flow labels changed for that */
 
@@ -83,11 +91,15 @@ struct swift_net {
 	int dscp; /* -1 = leave */
 	int rto_min_us; /* 0 = leave */
 	int plb;
+	int link_mbps; /* of links whose driver tells no rate; 0 = it is not known */
 	u32 echo;
+	u32 credit;
+	struct sird_tunables sird;
+	u32 sird_changes; /* of what is above */
 	struct ctl_table *sysctls;
 	struct ctl_table_header *sysctl_header;
 	struct swift_handshakes *handshakes; /* NULL until echo was 1 once */
-	struct xarray link_mbps; /* by ifindex, what is known */
+	struct xarray links; /* struct swift_link, by ifindex, whose rate is known */
 };
 
 extern unsigned int swift_net_id;
@@ -150,8 +162,8 @@ struct swift_sock {
 	   timed_out : 1, /* and no RTT was taken since */
 	   drained : 1, /* sends by less than the law's window (D11) */
 	   full_sized : 1, /* rtt_ns is of a segment of the MSS at least */
-	   held : 1, /* data waits for its time, and sk_pacing_status is ours */
-	   pacing_status : 2; /* what it was before */
+	   credit : 1, /* both ends offered it: swift_credit_of() */
+	   pacing_status : 2; /* before it was made ours; SWIFT_NOT_HELD = is not ours */
 	u8 local_source; /* enum tcp_swift_source */
 	u8 remote_source;
 	s16 plb_balance; /* packets of this round above the target, less those below */
@@ -160,6 +172,7 @@ struct swift_sock {
 };
 
 #define SWIFT_RTO_MIN_JIFFIES_MAX 8191
+#define SWIFT_NOT_HELD 3 /* no value of sk_pacing_status: no data waits for its time */
 
 static inline struct swift_sock *swift_sk(const struct sock *sk)
 {
@@ -199,6 +212,9 @@ void swift_path_learn(u32 key, const struct swift_params *p, u64 now_ns, u32 del
 int swift_link_register(void);
 void swift_link_unregister(void);
 u32 swift_link_mbps(const struct sock *sk);
+void swift_links_forget(struct swift_net *sn);
+void swift_links_learn(void);
+void swift_links_wait(void);
 
 /* clock.c */
 int swift_clock_register(void);
@@ -207,11 +223,16 @@ enum swift_clock_result swift_clock_rx(const struct net *net, const struct sk_bu
 				       u64 now_ns, const struct swift_clock_bounds *bounds,
 				       u32 *age_ns);
 
-/* echo.c: may sleep, but for swift_echo_take() */
-int swift_echo_enable(struct net *net, struct swift_net *sn);
-void swift_echo_disable(struct net *net);
-void swift_echo_free(struct swift_net *sn);
-bool swift_echo_take(const struct sock *sk);
+/* echo.c: may sleep, but for swift_offers_take() */
+enum swift_offers {
+	SWIFT_OFFER_ECHO = 1,
+	SWIFT_OFFER_CREDIT = 2,
+};
+
+int swift_hooks_enable(struct net *net, struct swift_net *sn);
+void swift_hooks_disable(struct net *net);
+void swift_offers_free(struct swift_net *sn);
+u8 swift_offers_take(const struct sock *sk);
 
 /* netns.c */
 int swift_netns_register(void);

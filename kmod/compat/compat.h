@@ -7,6 +7,7 @@
 #ifndef SWIFT_COMPAT_H
 #define SWIFT_COMPAT_H
 
+#include <linux/hrtimer.h>
 #include <linux/netlink.h>
 #include <linux/sysctl.h>
 #include <net/net_namespace.h>
@@ -75,6 +76,36 @@ static inline void swift_plb_account(struct sock *sk)
 #else
 static inline void swift_plb_account(struct sock *sk)
 {
+}
+#endif
+
+/* __tcp_send_ack() takes flags since 6.6. */
+static inline void swift_send_ack_old(void (*send)(struct sock *, u32), struct sock *sk)
+{
+	send(sk, tcp_sk(sk)->rcv_nxt);
+}
+
+static inline void swift_send_ack_new(void (*send)(struct sock *, u32, u16), struct sock *sk)
+{
+	send(sk, tcp_sk(sk)->rcv_nxt, 0);
+}
+
+#define swift_send_ack(sk)                                                                  \
+	(__builtin_choose_expr(__builtin_types_compatible_p(typeof(__tcp_send_ack),         \
+							    void(struct sock *, u32)),      \
+			       swift_send_ack_old, swift_send_ack_new)((void *)__tcp_send_ack, \
+								       sk))
+
+/* Since 6.13; what it takes the place of is gone since 6.15. Looked for in Kbuild. */
+#ifdef SWIFT_HAVE_HRTIMER_SETUP
+#define swift_hrtimer_setup hrtimer_setup
+#else
+static inline void swift_hrtimer_setup(struct hrtimer *timer,
+				       enum hrtimer_restart (*function)(struct hrtimer *),
+				       clockid_t clock, enum hrtimer_mode mode)
+{
+	hrtimer_init(timer, clock, mode);
+	timer->function = function;
 }
 #endif
 

@@ -7,6 +7,7 @@
 #include "fast.h"
 #include "gcn.h"
 #include "option.h"
+#include "sird.h"
 #include "swift.h"
 #include "timely.h"
 
@@ -25,6 +26,11 @@ extern u64 fast(struct fast_state *s, struct fast_params *p, struct fast_tunable
 		const struct fast_sample *in);
 extern u32 gcn(struct gcn_state *s, struct gcn_params *p, struct gcn_tunables *t,
 	       const struct gcn_sample *in);
+extern u64 sird_lend(struct sird_tunables *t, struct sird_link *l, struct sird_sender *s,
+		     struct sird_flow *f, const struct sird_data *in);
+extern bool sird_send(const struct sird_tunables *t, u64 *busy_until_ns, u64 now_ns, u32 bytes,
+		      u32 window_bytes);
+extern u32 sird_option(u8 *bytes, u32 len, u32 near, struct sird_opt *opt);
 
 const char *prepare(struct swift_params *p, struct swift_tunables *t)
 {
@@ -115,4 +121,39 @@ u32 gcn(struct gcn_state *s, struct gcn_params *p, struct gcn_tunables *t,
 	gcn_undo(s, p);
 	gcn_on_idle_restart(s, p, 1, 10);
 	return gcn_cwnd_pkts(s);
+}
+
+u64 sird_lend(struct sird_tunables *t, struct sird_link *l, struct sird_sender *s,
+	      struct sird_flow *f, const struct sird_data *in)
+{
+	u32 bytes;
+
+	sird_tunables_default(t);
+	if (sird_tunables_check(t))
+		return 0;
+	sird_link_set(l, t, 100000, sird_rtt_feed(l->bdp_bytes, 8000));
+	sird_sender_init(s, l->bdp_bytes);
+	sird_flow_init(f, in->end, sird_allowance(l, 1448));
+	bytes = sird_flow_arrived(f, in, sird_allowance(l, 1448));
+	sird_sender_feed(s, l, bytes, true, false, 1448);
+	bytes = sird_quantum(f, 1448);
+	if (sird_sender_may_have(s, bytes) && sird_link_may_lend(l, sird_flow_lent(f), bytes))
+		sird_flow_grant(f, bytes);
+	return sird_key(SIRD_SRPT, f, sird_later(f->edge, f->told));
+}
+
+bool sird_send(const struct sird_tunables *t, u64 *busy_until_ns, u64 now_ns, u32 bytes,
+	       u32 window_bytes)
+{
+	if (sird_announces(bytes, window_bytes, false))
+		bytes -= sird_odd_bytes(bytes, window_bytes, 1448);
+	*busy_until_ns = sird_link_busy_until(*busy_until_ns, now_ns, bytes, 100000);
+	return sird_csn(t, *busy_until_ns, now_ns, 8000);
+}
+
+u32 sird_option(u8 *bytes, u32 len, u32 near, struct sird_opt *opt)
+{
+	sird_opt_put_offer(bytes);
+	sird_opt_put_demand(bytes, opt);
+	return sird_opt_parse(bytes, len, near, opt);
 }

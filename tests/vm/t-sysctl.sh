@@ -48,7 +48,13 @@ bounds max_rtt_ns 5000000 1000 2147483647
 bounds dscp -1 -1 63
 bounds rto_min_us 10000 0 1000000
 bounds plb 0 0 1
+bounds link_mbps 0 0 10000000
 bounds echo 0 0 1
+bounds credit 0 0 1
+bounds credit_b_milli 1500 1000 16000
+bounds credit_unsched_milli 1000 0 64000
+bounds credit_sthr_milli 500 50 1000000
+bounds credit_policy 0 0 1
 
 ok 'sysctl: target_policy has its default' test "$(cat $dir/target_policy)" = base_rtt_plus
 for word in static base_rtt base_rtt_plus; do

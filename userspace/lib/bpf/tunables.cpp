@@ -4,6 +4,7 @@
 #include <array>
 #include <string_view>
 
+#include "core/sird.h"
 #include "core/swift_params.h"
 #include "text.h"
 
@@ -20,7 +21,12 @@ constexpr std::array table = {
 	Tunable{"dscp", -1, -1, 63, "DSCP of swift's packets; -1 = leave it"},
 	Tunable{"rto_min_us", 10000, 0, 1000000, "least RTO towards peers with an echo; 0 = TCP's own"},
 	Tunable{"plb", 0, 0, 1, "another path, by the IPv6 flow label, for flows that stay above their target"},
+	Tunable{"link_mbps", 0, 0, 10000000, "rate of links whose driver tells none, Mb/s; 0 = not known"},
 	Tunable{"echo", 0, 0, 1, "negotiate the delay echo (RFC 6994 option) on new connections"},
+	Tunable{"credit", 0, 0, 1, "negotiate SIRD's credit on new connections"},
+#define SIRD_X(name, def, lo, hi, doc) Tunable{#name, def, lo, hi, doc},
+	SIRD_TUNABLES(SIRD_X)
+#undef SIRD_X
 	Tunable{"max_rtt_ns", 5000000, 1000, 2147483647,
 		"handshake RTT above which a flow runs Reno instead"},
 };

@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * SIRD: receivers lend their downlink as credit. Algorithms 1 and 2 of Prasopoulos et al.,
+ * "SIRD: A Sender-Informed, Receiver-Driven Datacenter Transport Protocol" (NSDI 2025), on the
+ * byte stream of TCP, as pure functions of (book, event, parameters). No socket, no clock, no
+ * list: who waits for credit is the shell's affair, what he may have is decided here.
+ *
+ *   receiver, on data:  b -= what arrived;  sb of its sender, too
+ *                       two buckets of the sender, each by AIMD: by csn, by the network's marks
+ *   receiver, then:     while b + q <= B: of the flows that want credit, whose sender has
+ *                       sb + q <= min(its buckets), the first by the policy gets q
+ *   sender, sending:    csn = more than SThr waits for its own link
+ *
+ * Credit is the edge of the window that the receiver advertises: cumulative, so that one that
+ * is lost is told by the next. A sender tells with its data up to which sequence number it has
+ * some: what lies behind the edge is wanted, what lies before it and has not arrived is under
+ * way. A flow with nothing to send has an allowance of UnschT beyond what arrived (4: messages
+ * up to UnschT wait for nobody). Who begins more than that sends one segment, says so, and
+ * holds the rest; the receiver takes the allowance back, and schedules.
+ *
+ * Units: bytes, ns, sequence numbers of TCP. S1 to S8 are what differs from the paper's text:
+ * Documentation/paper.md.
+ */
+#ifndef SWIFT_CORE_SIRD_H
+#define SWIFT_CORE_SIRD_H
+
+#include "fixed.h"
+
+/*
+ * Row: X(name, default, minimum, maximum, "meaning, source"). Defaults are those of table 2
+ * of the paper, but for the policy: a stream of TCP has no size to be short by.
+ */
+#define SIRD_TUNABLES(X)                                                                      \
+	X(credit_b_milli, 1500, 1000, 16000,                                                  \
+	  "credit that a downlink has lent at most, 1/1000 BDP, SIRD 4.1 B")                  \
+	X(credit_unsched_milli, 1000, 0, 64000,                                               \
+	  "bytes that need no credit, 1/1000 BDP, at least a segment, SIRD 4 UnschT")         \
+	X(credit_sthr_milli, 500, 50, 1000000,                                                \
+	  "bytes waiting for a sender's link that congest it, 1/1000 BDP, SIRD 4.2 SThr")     \
+	X(credit_policy, SIRD_FAIR, 0, 1,                                                     \
+	  "who gets credit first, SIRD 4.4: 0 = all alike, 1 = who needs least")
+
+enum sird_policy {
+	SIRD_FAIR,
+	SIRD_SRPT, /* shortest remaining processing time */
+};
+
+struct sird_tunables {
+#define SIRD_X(name, def, lo, hi, doc) u32 name;
+	SIRD_TUNABLES(SIRD_X)
+#undef SIRD_X
+};
+
+static inline void sird_tunables_default(struct sird_tunables *t)
+{
+#define SIRD_X(name, def, lo, hi, doc) t->name = (def);
+	SIRD_TUNABLES(SIRD_X)
+#undef SIRD_X
+}
+
+/* Returns a null pointer, or the name of the first tunable that is out of its range. */
+static inline const char *sird_tunables_check(const struct sird_tunables *t)
+{
+#define SIRD_X(name, def, lo, hi, doc)              \
+	if (t->name > (hi) || t->name + 1 < (lo) + 1) \
+		return #name;
+	SIRD_TUNABLES(SIRD_X)
+#undef SIRD_X
+	return (const char *)0;
+}
+
+/* What a sender tells to have may be so much more, less one: it is told in units of this. */
+#define SIRD_OPT_TOLD_GRAIN 64
+
+/* --- Sequence numbers -------------------------------------------------------------------- */
+
+/* How far @a is ahead of @b; 0 where it is not. */
+static inline u32 sird_ahead(u32 a, u32 b)
+{
+	return (s32)(a - b) > 0 ? a - b : 0;
+}
+
+static inline u32 sird_later(u32 a, u32 b)
+{
+	return (s32)(a - b) > 0 ? a : b;
+}
+
+static inline u32 sird_earlier(u32 a, u32 b)
+{
+	return (s32)(a - b) < 0 ? a : b;
+}
+
+/* --- What a link holds ------------------------------------------------------------------- */
+
+/*
+ * S1. B, UnschT and SThr in bytes, out of the link's rate and the time that credit takes to
+ * come back as data. Below some packets a kernel's timers and merged segments are the limit,
+ * not the link: at 1 Gb/s an RTT of 50 us is four packets.
+ */
+#define SIRD_BDP_LEAST_BYTES 16384
+#define SIRD_BDP_MOST_BYTES (1U << 26)
+
+struct sird_link {
+	u32 bdp_bytes;
+	u32 b_bytes; /* B */
+	u32 unsched_bytes; /* UnschT */
+};
+
+static inline u32 sird_bytes_at(u32 mbps, u32 time_ns)
+{
+	return swift_saturate_u32(SWIFT_DIV_U64((u64)mbps * time_ns, 8000));
+}
+
+static inline void sird_link_set(struct sird_link *l, const struct sird_tunables *t, u32 mbps,
+				 u32 rtt_ns)
+{
+	l->bdp_bytes = swift_clamp_u32(sird_bytes_at(mbps, rtt_ns), SIRD_BDP_LEAST_BYTES,
+				       SIRD_BDP_MOST_BYTES);
+	l->b_bytes = (u32)SWIFT_DIV_U64((u64)l->bdp_bytes * t->credit_b_milli, 1000);
+	l->unsched_bytes = swift_saturate_u32(SWIFT_DIV_U64((u64)l->bdp_bytes *
+							    t->credit_unsched_milli, 1000));
+	/* A window of TCP ends at 1 GB; two of them are one behind the other here. */
+	l->unsched_bytes = swift_min_u32(l->unsched_bytes, 1U << 28);
+}
+
+/*
+ * S2. Of all senders' RTTs the average by bytes: what is under way at the link's rate is, by
+ * Little's law, that average times the rate.
+ */
+#define SIRD_RTT_SHIFT 6
+
+static inline u32 sird_rtt_feed(u32 avg_ns, u32 rtt_ns)
+{
+	if (!avg_ns || !rtt_ns)
+		return avg_ns ? avg_ns : rtt_ns;
+	return rtt_ns >= avg_ns ? avg_ns + ((rtt_ns - avg_ns) >> SIRD_RTT_SHIFT) :
+				  avg_ns - ((avg_ns - rtt_ns) >> SIRD_RTT_SHIFT);
+}
+
+/* --- A sender's buckets (4.2, Algorithm 1, lines 5 and 6) -------------------------------- */
+
+/*
+ * DCTCP's AIMD: what part of the bytes came marked is averaged, and a bucket is cut by half
+ * of that average. S3: the weight, how often, and the floors are those of the authors'
+ * simulator; their text has none.
+ */
+#define SIRD_AIMD_G_Q16 5243 /* 0.08 */
+#define SIRD_AIMD_WINDOWS_NUM 3 /* once each 3/2 buckets of bytes */
+#define SIRD_AIMD_WINDOWS_DEN 2
+#define SIRD_HOST_FLOOR_MILLI 100 /* of a BDP */
+#define SIRD_NET_FLOOR_MILLI 30
+
+struct sird_bucket {
+	u32 size_bytes; /* senderBkt, or netBkt */
+	u32 alpha_q16; /* part of the bytes that come marked, averaged */
+	u32 arrived_bytes; /* since the last look */
+	u32 marked_bytes;
+};
+
+static inline void sird_bucket_init(struct sird_bucket *k, u32 bdp_bytes)
+{
+	k->size_bytes = bdp_bytes;
+	k->alpha_q16 = 0;
+	k->arrived_bytes = 0;
+	k->marked_bytes = 0;
+}
+
+static inline void sird_bucket_feed(struct sird_bucket *k, u32 bytes, bool marked, u32 mss_bytes,
+				    u32 bdp_bytes, u32 floor_milli)
+{
+	u32 floor_bytes = (u32)SWIFT_DIV_U64((u64)bdp_bytes * floor_milli, 1000);
+	u32 part_q16;
+
+	k->arrived_bytes = swift_saturate_u32((u64)k->arrived_bytes + bytes);
+	if (marked)
+		k->marked_bytes = swift_saturate_u32((u64)k->marked_bytes + bytes);
+	if ((u64)k->arrived_bytes * SIRD_AIMD_WINDOWS_DEN <
+	    (u64)k->size_bytes * SIRD_AIMD_WINDOWS_NUM)
+		return;
+
+	part_q16 = (u32)SWIFT_DIV_U64((u64)k->marked_bytes << SWIFT_Q16_SHIFT, k->arrived_bytes);
+	if (part_q16 >= k->alpha_q16)
+		k->alpha_q16 += (part_q16 - k->alpha_q16) * SIRD_AIMD_G_Q16 >> SWIFT_Q16_SHIFT;
+	else
+		k->alpha_q16 -= (k->alpha_q16 - part_q16) * SIRD_AIMD_G_Q16 >> SWIFT_Q16_SHIFT;
+	if (k->marked_bytes)
+		k->size_bytes -= (u32)((u64)k->size_bytes * k->alpha_q16 >>
+				       (SWIFT_Q16_SHIFT + 1));
+	else
+		k->size_bytes = swift_saturate_u32((u64)k->size_bytes + mss_bytes);
+	k->size_bytes = swift_clamp_u32(k->size_bytes, swift_max_u32(floor_bytes, mss_bytes),
+					swift_max_u32(bdp_bytes, mss_bytes));
+	k->arrived_bytes = 0;
+	k->marked_bytes = 0;
+}
+
+struct sird_sender {
+	u32 lent_bytes; /* sb_i */
+	struct sird_bucket host; /* senderBkt_i: by csn */
+	struct sird_bucket net; /* netBkt_i: by ECN, or what the sender's own window says (S5) */
+};
+
+static inline void sird_sender_init(struct sird_sender *s, u32 bdp_bytes)
+{
+	s->lent_bytes = 0;
+	sird_bucket_init(&s->host, bdp_bytes);
+	sird_bucket_init(&s->net, bdp_bytes);
+}
+
+static inline void sird_sender_feed(struct sird_sender *s, const struct sird_link *l, u32 bytes,
+				    bool csn, bool net_marked, u32 mss_bytes)
+{
+	sird_bucket_feed(&s->host, bytes, csn, mss_bytes, l->bdp_bytes, SIRD_HOST_FLOOR_MILLI);
+	sird_bucket_feed(&s->net, bytes, net_marked, mss_bytes, l->bdp_bytes,
+			 SIRD_NET_FLOOR_MILLI);
+}
+
+/* Line 9: room in the sender's smaller bucket. One who has nothing may always have something. */
+static inline bool sird_sender_may_have(const struct sird_sender *s, u32 bytes)
+{
+	return !s->lent_bytes || (u64)s->lent_bytes + bytes <=
+				 swift_min_u32(s->host.size_bytes, s->net.size_bytes);
+}
+
+/* Line 8: and in B, which may have room for less than some jumbo frames: one has them then. */
+static inline bool sird_link_may_lend(const struct sird_link *l, u32 lent_bytes, u32 bytes)
+{
+	return !lent_bytes || (u64)lent_bytes + bytes <= l->b_bytes;
+}
+
+/* --- A flow ------------------------------------------------------------------------------ */
+
+struct sird_flow {
+	u32 arrived; /* behind the last byte that arrived, holes or not */
+	u32 told; /* behind the last byte that the sender has */
+	u32 edge; /* behind the last byte that it may send */
+	u32 most; /* behind the last byte that the receiver's own window has room for */
+	u32 attained_bytes; /* got by credit since it last had nothing to send */
+};
+
+/* A segment of the flow, as it arrives. */
+struct sird_data {
+	u32 end; /* behind its last byte */
+	u32 told; /* by its option */
+	bool announces; /* more than the allowance: the rest is held */
+};
+
+static inline u32 sird_allowance(const struct sird_link *l, u32 mss_bytes)
+{
+	return swift_max_u32(l->unsched_bytes, mss_bytes);
+}
+
+static inline void sird_flow_init(struct sird_flow *f, u32 next, u32 allowance_bytes)
+{
+	f->arrived = next;
+	f->told = next;
+	f->edge = next + allowance_bytes;
+	f->most = f->edge;
+	f->attained_bytes = 0;
+}
+
+/* Bytes that are under way, or may be at once: its part of b and sb (S4: unscheduled, too). */
+static inline u32 sird_flow_lent(const struct sird_flow *f)
+{
+	return sird_ahead(sird_earlier(sird_earlier(f->edge, f->told), f->most), f->arrived);
+}
+
+/* rem: wanted, and not granted. Nothing that the application's buffer has no room for. */
+static inline u32 sird_flow_wants(const struct sird_flow *f)
+{
+	return sird_ahead(sird_earlier(f->told, f->most), f->edge);
+}
+
+/* Returns how many bytes came that had not come before. */
+static inline u32 sird_flow_arrived(struct sird_flow *f, const struct sird_data *in,
+				    u32 allowance_bytes)
+{
+	u32 bytes = sird_ahead(in->end, f->arrived);
+
+	f->arrived += bytes;
+	f->told = sird_later(f->told, sird_later(in->told, f->arrived));
+	f->edge = sird_later(f->edge, f->arrived);
+	if (f->told - f->arrived < SIRD_OPT_TOLD_GRAIN) {
+		f->told = f->arrived;
+		f->edge = sird_later(f->edge, f->arrived + allowance_bytes);
+		f->attained_bytes = 0;
+	} else if (in->announces && bytes) {
+		f->edge = f->arrived;
+	}
+	return bytes;
+}
+
+/*
+ * S6. Some segments at a time: kernels send and receive several as one. What is left is
+ * granted with them where it is less than a segment, so that no runt waits for a probe.
+ */
+#define SIRD_QUANTUM_PKTS 4
+
+static inline u32 sird_quantum(const struct sird_flow *f, u32 mss_bytes)
+{
+	u32 wants = sird_flow_wants(f);
+	u32 most = mss_bytes * SIRD_QUANTUM_PKTS;
+
+	return wants < most + mss_bytes ? wants : most;
+}
+
+/* Lines 11 to 13 for the flow; b and sb grow by as much. */
+static inline void sird_flow_grant(struct sird_flow *f, u32 bytes)
+{
+	f->edge += bytes;
+	f->attained_bytes = swift_saturate_u32((u64)f->attained_bytes + bytes);
+}
+
+/* --- Policies (4.4, line 10) ------------------------------------------------------------- */
+
+/*
+ * The smallest key is served first. Fair: what a flow got, on a clock of bytes that no flow
+ * falls behind while it is away. SRPT: what it still wants; one that says it is short for
+ * ever counts by an eighth of what it got (S7).
+ */
+#define SIRD_SRPT_LIE_SHIFT 3
+/* Of so many grants one is for whom was not served for longest (4.4: a part is fair). */
+#define SIRD_SRPT_OLDEST 10
+
+static inline u64 sird_key(enum sird_policy policy, const struct sird_flow *f, u64 served_bytes)
+{
+	if (policy == SIRD_SRPT)
+		return swift_max_u32(sird_flow_wants(f),
+				     f->attained_bytes >> SIRD_SRPT_LIE_SHIFT);
+	return served_bytes;
+}
+
+/* --- Senders (Algorithm 2) --------------------------------------------------------------- */
+
+/*
+ * S8. Credit that a sender could not use yet has become segments that wait for its link, in a
+ * qdisc or the NIC: how long the link is busy with what it was handed, by its rate. One word
+ * for each device. A segment takes 115.84 ns at 100 Gb/s: rounded down each time, the queue of
+ * a full link would drain on paper. It is rounded by where the clock stands, right on average.
+ */
+static inline u64 sird_link_busy_until(u64 busy_until_ns, u64 now_ns, u32 bytes, u32 mbps)
+{
+	u64 from_ns = (s64)(busy_until_ns - now_ns) > 0 ? busy_until_ns : now_ns;
+
+	return from_ns + SWIFT_DIV_U64((u64)bytes * 8000 + (u32)now_ns % mbps, mbps);
+}
+
+/* Line 7: before the segment at hand is added. */
+static inline bool sird_csn(const struct sird_tunables *t, u64 busy_until_ns, u64 now_ns,
+			    u32 rtt_ns)
+{
+	s64 waits_ns = (s64)(busy_until_ns - now_ns);
+
+	return waits_ns > 0 &&
+	       (u64)waits_ns * 1000 > (u64)rtt_ns * t->credit_sthr_milli;
+}
+
+/*
+ * Does a flow with nothing under way announce and hold? It does what the application has
+ * written so far does not fit, or where more is likely to follow: the last segment is full.
+ */
+static inline bool sird_announces(u32 queued_bytes, u32 window_bytes, bool last_is_full)
+{
+	return queued_bytes > window_bytes || last_is_full;
+}
+
+/*
+ * The window is in units of the receiver's scale: what that adds to credit is less than a
+ * segment, and not sent as one, unless it is the last. Returns what to take off the window.
+ * Not where nothing is under way: what the receiver was told of may end within a segment, and
+ * nothing else would tell it of more.
+ */
+static inline u32 sird_odd_bytes(u32 queued_bytes, u32 window_bytes, u32 mss_bytes)
+{
+	return window_bytes >= queued_bytes || !mss_bytes ? 0 : window_bytes % mss_bytes;
+}
+
+/* --- The option on data (8 bytes) -------------------------------------------------------- */
+
+/*
+ *   offer, on SYN and SYN-ACK        demand, on data
+ *   +------+-----+-----------+       +------+-----+-----------+-------+-----------+
+ *   | 253  |  4  |  0x5343   |       | 253  |  8  |  0x5343   | flags | told, in  |
+ *   +------+-----+-----------+       |      |     |           |       |  64 bytes |
+ *                                    +------+-----+-----------+-------+-----------+
+ *                                      1      1        2          1        3 bytes
+ *
+ * Told is a sequence number, not a length: it is the same in all segments of a message, so
+ * that they are merged on their way in. Rounded up: what is behind the last byte is nobody's.
+ */
+#define SIRD_OPT_KIND 253
+#define SIRD_OPT_EXID 0x5343 /* "SC" */
+#define SIRD_OPT_OFFER_LEN 4
+#define SIRD_OPT_DEMAND_LEN 8
+#define SIRD_OPT_SPACE 40
+
+#define SIRD_OPT_VERSION_SHIFT 6 /* two bits; others than 1 are ignored */
+#define SIRD_OPT_VERSION 1
+#define SIRD_OPT_CSN 0x01 /* the sender's link is congested */
+#define SIRD_OPT_ANNOUNCES 0x02 /* more than the allowance follows, and is held */
+#define SIRD_OPT_NET 0x04 /* the sender's own window holds it back: the network is congested */
+
+#define SIRD_OPT_TOLD_SHIFT 6
+#define SIRD_OPT_TOLD_BITS 24
+
+enum sird_opt_kind {
+	SIRD_OPT_NONE,
+	SIRD_OPT_OFFER,
+	SIRD_OPT_DEMAND,
+	SIRD_OPT_MALFORMED, /* ours, but truncated, of a wrong length, or twice */
+};
+
+struct sird_opt {
+	u32 told; /* sequence number; up to SIRD_OPT_TOLD_GRAIN - 1 more than there is */
+	u8 flags; /* SIRD_OPT_CSN, ... */
+};
+
+static inline void sird_opt_put_offer(u8 *p)
+{
+	p[0] = SIRD_OPT_KIND;
+	p[1] = SIRD_OPT_OFFER_LEN;
+	p[2] = SIRD_OPT_EXID >> 8;
+	p[3] = SIRD_OPT_EXID & 0xff;
+}
+
+static inline void sird_opt_put_demand(u8 *p, const struct sird_opt *opt)
+{
+	u32 units = (opt->told + SIRD_OPT_TOLD_GRAIN - 1) >> SIRD_OPT_TOLD_SHIFT;
+
+	p[0] = SIRD_OPT_KIND;
+	p[1] = SIRD_OPT_DEMAND_LEN;
+	p[2] = SIRD_OPT_EXID >> 8;
+	p[3] = SIRD_OPT_EXID & 0xff;
+	p[4] = SIRD_OPT_VERSION << SIRD_OPT_VERSION_SHIFT | opt->flags;
+	p[5] = (u8)(units >> 16);
+	p[6] = (u8)(units >> 8);
+	p[7] = (u8)units;
+}
+
+/* The sequence number nearest to @near whose units are the 24 bits of the option. */
+static inline u32 sird_opt_told(u32 units, u32 near)
+{
+	u32 all = SIRD_OPT_TOLD_BITS + SIRD_OPT_TOLD_SHIFT;
+	u32 ahead = ((units << SIRD_OPT_TOLD_SHIFT) - near) << (32 - all);
+
+	return near + (u32)((s32)ahead >> (32 - all));
+}
+
+/* Among the @len bytes of options at @p; @opt is only valid for SIRD_OPT_DEMAND. */
+static inline enum sird_opt_kind sird_opt_parse(const u8 *p, u32 len, u32 near,
+						struct sird_opt *opt)
+{
+	enum sird_opt_kind found = SIRD_OPT_NONE;
+	u32 at = 0, step, olen;
+
+	if (len > SIRD_OPT_SPACE)
+		len = SIRD_OPT_SPACE;
+	for (step = 0; step < SIRD_OPT_SPACE && at < len; step++, at += olen) {
+		bool ours;
+
+		if (p[at] == 0) /* end of options */
+			break;
+		olen = 1;
+		if (p[at] == 1) /* no-operation */
+			continue;
+		if (at + 1 >= len)
+			break;
+		olen = p[at + 1];
+		ours = p[at] == SIRD_OPT_KIND && at + 4 <= len && olen >= 4 &&
+		       p[at + 2] == SIRD_OPT_EXID >> 8 && p[at + 3] == (SIRD_OPT_EXID & 0xff);
+		if (olen < 2 || at + olen > len)
+			return ours ? SIRD_OPT_MALFORMED : found;
+		if (!ours)
+			continue;
+		if (found != SIRD_OPT_NONE)
+			return SIRD_OPT_MALFORMED;
+		if (olen == SIRD_OPT_OFFER_LEN) {
+			found = SIRD_OPT_OFFER;
+		} else if (olen == SIRD_OPT_DEMAND_LEN) {
+			if (p[at + 4] >> SIRD_OPT_VERSION_SHIFT != SIRD_OPT_VERSION)
+				continue;
+			found = SIRD_OPT_DEMAND;
+			opt->flags = p[at + 4] & ((1U << SIRD_OPT_VERSION_SHIFT) - 1);
+			opt->told = sird_opt_told((u32)p[at + 5] << 16 | (u32)p[at + 6] << 8 |
+						  (u32)p[at + 7], near);
+		} else {
+			return SIRD_OPT_MALFORMED;
+		}
+	}
+	return found;
+}
+
+#endif /* SWIFT_CORE_SIRD_H */

@@ -1,0 +1,1108 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * SIRD: kmod/core/sird.h. Cases worked out by hand; the buckets against an oracle in
+ * doubles; a receiver's book over random traffic, against positions that do not wrap;
+ * and hosts with one link each, where credit does what the paper says.
+ *
+ * SWIFT_PROPERTY_STEPS sets the number of random steps (default 1.2 million).
+ */
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <memory>
+#include <queue>
+#include <string>
+#include <vector>
+
+#include "draw.hpp"
+#include "sird.h"
+
+namespace {
+
+constexpr u32 kMss = 1000;
+
+u64 property_steps()
+{
+	const char *env = std::getenv("SWIFT_PROPERTY_STEPS");
+
+	return env ? std::strtoull(env, nullptr, 10) : 1200000;
+}
+
+sird_tunables defaults()
+{
+	sird_tunables t;
+
+	sird_tunables_default(&t);
+	return t;
+}
+
+sird_link link_of(u32 mbps, u32 rtt_ns, const sird_tunables &t = defaults())
+{
+	sird_link l;
+
+	sird_link_set(&l, &t, mbps, rtt_ns);
+	return l;
+}
+
+/* --- Sequence numbers, sizes, clocks ---------------------------------------------- */
+
+TEST(sird, sequence_numbers_wrap)
+{
+	EXPECT_EQ(sird_ahead(5, 0xfffffffb), 10U);
+	EXPECT_EQ(sird_ahead(0xfffffffb, 5), 0U);
+	EXPECT_EQ(sird_ahead(7, 7), 0U);
+	EXPECT_EQ(sird_later(5, 0xfffffffb), 5U);
+	EXPECT_EQ(sird_earlier(5, 0xfffffffb), 0xfffffffbU);
+}
+
+TEST(sird, tunables_are_checked)
+{
+	sird_tunables t = defaults();
+
+	EXPECT_EQ(sird_tunables_check(&t), nullptr);
+	EXPECT_EQ(t.credit_b_milli, 1500U); /* table 2 */
+	EXPECT_EQ(t.credit_unsched_milli, 1000U);
+	EXPECT_EQ(t.credit_sthr_milli, 500U);
+	t.credit_b_milli = 999; /* less than a BDP does not fill the link */
+	EXPECT_STREQ(sird_tunables_check(&t), "credit_b_milli");
+	t = defaults();
+	t.credit_unsched_milli = 0;
+	EXPECT_EQ(sird_tunables_check(&t), nullptr);
+	t.credit_unsched_milli = SWIFT_U32_MAX;
+	EXPECT_STREQ(sird_tunables_check(&t), "credit_unsched_milli");
+	t = defaults();
+	t.credit_policy = 2;
+	EXPECT_STREQ(sird_tunables_check(&t), "credit_policy");
+}
+
+TEST(sird_link, is_sized_by_rate_and_time)
+{
+	sird_link l = link_of(100000, 8000);
+
+	EXPECT_EQ(l.bdp_bytes, 100000U);
+	EXPECT_EQ(l.b_bytes, 150000U);
+	EXPECT_EQ(l.unsched_bytes, 100000U);
+	EXPECT_EQ(sird_bytes_at(SWIFT_U32_MAX, SWIFT_U32_MAX), SWIFT_U32_MAX);
+}
+
+TEST(sird_link, has_a_least_and_a_most)
+{
+	sird_tunables t = defaults();
+
+	EXPECT_EQ(link_of(1000, 50000).bdp_bytes, 16384U); /* 6250 */
+	EXPECT_EQ(link_of(1000, 50000).b_bytes, 24576U);
+	t.credit_b_milli = 16000;
+	t.credit_unsched_milli = 64000;
+	sird_link l = link_of(400000, 1000000000, t);
+	EXPECT_EQ(l.bdp_bytes, 1U << 26);
+	EXPECT_EQ(l.b_bytes, 1U << 30);
+	EXPECT_EQ(l.unsched_bytes, 1U << 28); /* not 2^32 */
+	t.credit_unsched_milli = 0;
+	l = link_of(1000, 50000, t);
+	EXPECT_EQ(sird_allowance(&l, kMss), kMss); /* TCP has to send something */
+}
+
+TEST(sird_link, may_lend_b)
+{
+	sird_link l = link_of(100000, 8000);
+
+	EXPECT_TRUE(sird_link_may_lend(&l, 146000, 4000));
+	EXPECT_FALSE(sird_link_may_lend(&l, 146001, 4000));
+	EXPECT_FALSE(sird_link_may_lend(&l, SWIFT_U32_MAX, 4000));
+}
+
+/* Four segments of 9000 bytes are more than B of a slow link: none would ever be sent. */
+TEST(sird_link, with_nothing_lent_may_lend_any_quantum)
+{
+	sird_link l = link_of(1000, 50000);
+
+	EXPECT_TRUE(sird_link_may_lend(&l, 0, 4 * 8948));
+	EXPECT_FALSE(sird_link_may_lend(&l, 1, 4 * 8948));
+}
+
+TEST(sird, rtt_is_averaged)
+{
+	EXPECT_EQ(sird_rtt_feed(0, 8000), 8000U); /* the first one is the average */
+	EXPECT_EQ(sird_rtt_feed(8000, 0), 8000U); /* none known */
+	EXPECT_EQ(sird_rtt_feed(0, 0), 0U);
+	EXPECT_EQ(sird_rtt_feed(8000, 14400), 8100U);
+	EXPECT_EQ(sird_rtt_feed(8000, 1600), 7900U);
+	u32 avg = 8000;
+	for (int i = 0; i < 1000; i++)
+		avg = sird_rtt_feed(avg, 20000);
+	EXPECT_NEAR(avg, 20000, 64);
+}
+
+TEST(sird, the_link_is_busy_with_what_it_was_handed)
+{
+	EXPECT_EQ(sird_link_busy_until(0, 1000, 12500, 100000), 2000U);
+	EXPECT_EQ(sird_link_busy_until(2000, 1000, 12500, 100000), 3000U);
+	EXPECT_EQ(sird_link_busy_until(1000, 5000, 12500, 100000), 6000U);
+	EXPECT_EQ(sird_link_busy_until(0, 0, SWIFT_U32_MAX, 1), 34359738360000ULL);
+}
+
+TEST(sird, the_time_of_a_segment_is_right_on_average)
+{
+	for (u32 bytes : {64U, 1448U, 1538U, 9038U}) {
+		u64 now = 1700000000123456789, sum = 0;
+
+		for (int i = 0; i < 100000; i++, now += 1237)
+			sum += sird_link_busy_until(0, now, bytes, 100000) - now;
+		EXPECT_NEAR(double(sum) / 100000, bytes * 0.08, 0.002) << bytes;
+	}
+}
+
+TEST(sird, csn_says_that_more_than_sthr_waits)
+{
+	sird_tunables t = defaults();
+
+	EXPECT_FALSE(sird_csn(&t, 14000, 10000, 8000)); /* SThr: half of 8 us at the link's rate */
+	EXPECT_TRUE(sird_csn(&t, 14001, 10000, 8000));
+	EXPECT_FALSE(sird_csn(&t, 10000, 10000, 0)); /* nothing waits */
+	EXPECT_FALSE(sird_csn(&t, 10000, 20000, 8000)); /* idle for long */
+	t.credit_sthr_milli = 1000000;
+	EXPECT_FALSE(sird_csn(&t, 1000000, 0, SWIFT_U32_MAX));
+}
+
+/* --- Buckets ------------------------------------------------------------------------ */
+
+constexpr u32 kBdp = 100000;
+
+sird_bucket bucket(u32 size_bytes = kBdp)
+{
+	sird_bucket k;
+
+	sird_bucket_init(&k, size_bytes);
+	return k;
+}
+
+/* One look's worth, whole, of which @marked bytes are marked. */
+void look(sird_bucket &k, u32 marked, u32 floor_milli = 100)
+{
+	u32 all = (k.size_bytes * 3 + 1) / 2;
+
+	sird_bucket_feed(&k, marked, true, kMss, kBdp, floor_milli);
+	sird_bucket_feed(&k, all - marked, false, kMss, kBdp, floor_milli);
+}
+
+TEST(sird_bucket, looks_once_in_three_halves_of_its_size)
+{
+	sird_bucket k = bucket();
+
+	for (int i = 0; i < 149; i++)
+		sird_bucket_feed(&k, kMss, true, kMss, kBdp, 100);
+	EXPECT_EQ(k.size_bytes, kBdp);
+	sird_bucket_feed(&k, kMss - 1, true, kMss, kBdp, 100);
+	EXPECT_EQ(k.size_bytes, kBdp);
+	sird_bucket_feed(&k, 1, true, kMss, kBdp, 100);
+	EXPECT_NEAR(k.size_bytes, kBdp * 0.96, 2); /* half of g = 0.08 */
+	EXPECT_EQ(k.arrived_bytes + k.marked_bytes, 0U);
+}
+
+TEST(sird_bucket, is_cut_by_half_of_the_marked_part_averaged)
+{
+	sird_bucket k = bucket();
+	double alpha = 0, size = kBdp;
+
+	for (double part : {1.0, 0.5, 0.5, 0.25}) {
+		look(k, u32(k.size_bytes * 1.5 * part));
+		alpha += 0.08 * (part - alpha);
+		size *= 1 - alpha / 2;
+		EXPECT_NEAR(k.size_bytes, size, 10) << part;
+	}
+}
+
+TEST(sird_bucket, grows_by_a_segment_up_to_a_bdp)
+{
+	sird_bucket k = bucket(98500);
+
+	look(k, 0);
+	EXPECT_EQ(k.size_bytes, 99500U);
+	look(k, 0);
+	EXPECT_EQ(k.size_bytes, kBdp);
+	look(k, 0);
+	EXPECT_EQ(k.size_bytes, kBdp);
+}
+
+TEST(sird_bucket, has_a_floor)
+{
+	sird_sender s;
+	sird_link l = link_of(100000, 8000);
+
+	sird_sender_init(&s, kBdp);
+	for (int i = 0; i < 20000; i++)
+		sird_sender_feed(&s, &l, kMss, true, true, kMss);
+	EXPECT_EQ(s.host.size_bytes, kBdp / 10); /* the authors' simulator: 0.1 and 0.03 */
+	EXPECT_EQ(s.net.size_bytes, kBdp * 3 / 100);
+	for (int i = 0; i < 2000; i++)
+		sird_sender_feed(&s, &l, 9000, true, true, 9000);
+	EXPECT_EQ(s.net.size_bytes, 9000U); /* a segment at least */
+	sird_bucket k = bucket(2000);
+	for (int i = 0; i < 100; i++)
+		sird_bucket_feed(&k, 9000, i % 2, 9000, 1000, 30);
+	EXPECT_EQ(k.size_bytes, 9000U); /* even of a smaller BDP */
+}
+
+TEST(sird_bucket, csn_and_the_network_each_have_one)
+{
+	sird_sender s;
+	sird_link l = link_of(100000, 8000);
+
+	sird_sender_init(&s, kBdp);
+	sird_sender_feed(&s, &l, 150000, true, false, kMss);
+	EXPECT_LT(s.host.size_bytes, kBdp);
+	EXPECT_EQ(s.net.size_bytes, kBdp);
+	EXPECT_EQ(s.lent_bytes, 0U);
+	sird_sender_init(&s, kBdp);
+	sird_sender_feed(&s, &l, 150000, false, true, kMss);
+	EXPECT_EQ(s.host.size_bytes, kBdp);
+	EXPECT_LT(s.net.size_bytes, kBdp);
+}
+
+TEST(sird_bucket, saturates)
+{
+	sird_bucket k = bucket(SWIFT_U32_MAX);
+
+	sird_bucket_feed(&k, SWIFT_U32_MAX, true, kMss, kBdp, 100);
+	EXPECT_EQ(k.size_bytes, SWIFT_U32_MAX); /* not 3/2 of it yet, nor ever: no wrap */
+	sird_bucket_feed(&k, SWIFT_U32_MAX, true, kMss, kBdp, 100);
+	EXPECT_EQ(k.arrived_bytes, SWIFT_U32_MAX);
+	EXPECT_EQ(k.marked_bytes, SWIFT_U32_MAX);
+}
+
+TEST(sird_sender, may_have_what_the_smaller_bucket_has_room_for)
+{
+	sird_sender s;
+
+	sird_sender_init(&s, kBdp);
+	s.lent_bytes = 96000;
+	EXPECT_TRUE(sird_sender_may_have(&s, 4000));
+	EXPECT_FALSE(sird_sender_may_have(&s, 4001));
+	s.net.size_bytes = 99999;
+	EXPECT_FALSE(sird_sender_may_have(&s, 4000));
+	s.net.size_bytes = kBdp;
+	s.host.size_bytes = 99999;
+	EXPECT_FALSE(sird_sender_may_have(&s, 4000));
+	s.lent_bytes = SWIFT_U32_MAX - 1;
+	EXPECT_FALSE(sird_sender_may_have(&s, 4000)); /* the sum has more than 32 bits */
+	s.host.size_bytes = kMss;
+	s.lent_bytes = 1;
+	EXPECT_FALSE(sird_sender_may_have(&s, 4000));
+	s.lent_bytes = 0; /* or the bucket would never learn better */
+	EXPECT_TRUE(sird_sender_may_have(&s, 4000));
+}
+
+/* Algorithm 1, lines 5 and 6, in doubles: one step from where the bucket is. */
+TEST(sird_property, buckets_agree_with_the_oracle)
+{
+	Draw d{2025};
+	u64 steps = property_steps() / 4, cuts = 0, rises = 0, wrong = 0;
+	u32 bdp = kBdp, mss = kMss, floor_milli = 100, often = 2;
+	sird_bucket k = bucket();
+
+	for (u64 i = 0; i < steps && wrong < 5; i++) {
+		if (i % 512 == 0) {
+			bdp = d.any32(SIRD_BDP_LEAST_BYTES, SIRD_BDP_MOST_BYTES);
+			mss = d.any32(536, 65535);
+			floor_milli = d.one_in(2) ? SIRD_HOST_FLOOR_MILLI : SIRD_NET_FLOOR_MILLI;
+			often = d.any32(1, 64);
+			k = bucket(d.any32(mss, bdp + mss));
+			k.alpha_q16 = d.any32(0, SWIFT_Q16_ONE);
+		}
+		u32 bytes = 1 + u32(d.below(k.size_bytes));
+		bool marked = d.one_in(often);
+		double alpha = k.alpha_q16 / 65536.0, size = k.size_bytes;
+		double arrived = double(k.arrived_bytes) + bytes;
+		double with_mark = double(k.marked_bytes) + (marked ? bytes : 0);
+		u32 before = k.size_bytes;
+
+		sird_bucket_feed(&k, bytes, marked, mss, bdp, floor_milli);
+		if (arrived >= 1.5 * size) {
+			alpha = 0.92 * alpha + 0.08 * with_mark / arrived;
+			size = with_mark > 0 ? size * (1 - alpha / 2) : size + mss;
+			size = std::max({double(bdp) * floor_milli / 1e3, double(mss), size});
+			size = std::min(size, std::max<double>(bdp, mss));
+			arrived = with_mark = 0;
+		}
+		cuts += k.size_bytes < before;
+		rises += k.size_bytes > before;
+		if (std::abs(k.size_bytes - size) > 2 + size * 4 / 65536 ||
+		    std::abs(k.alpha_q16 / 65536.0 - alpha) > 3.0 / 65536 ||
+		    k.arrived_bytes != arrived || k.marked_bytes != with_mark) {
+			wrong++;
+			ADD_FAILURE() << "step " << i << ": " << before << " -> " << k.size_bytes
+				      << ", want " << size << "; alpha " << k.alpha_q16 / 65536.0
+				      << ", want " << alpha;
+		}
+	}
+	EXPECT_GT(cuts, steps / 50);
+	EXPECT_GT(rises, steps / 50);
+}
+
+/* --- A flow's book ------------------------------------------------------------------ */
+
+struct Book {
+	static constexpr u32 kStart = 0xfffffa00; /* wraps within two segments */
+	static constexpr u32 kAllowance = 10000;
+	sird_flow f;
+
+	Book()
+	{
+		sird_flow_init(&f, kStart, kAllowance);
+		f.most = kStart + 1000000;
+	}
+
+	/* A segment up to @end of those told; returns what was new. */
+	u32 data(u32 end, u32 told, bool announces = false)
+	{
+		sird_data in = {kStart + end, kStart + told, announces};
+
+		return sird_flow_arrived(&f, &in, kAllowance);
+	}
+
+	u32 edge() const { return f.edge - kStart; }
+	u32 lent() const { return sird_flow_lent(&f); }
+	u32 wants() const { return sird_flow_wants(&f); }
+};
+
+TEST(sird_flow, begins_with_an_allowance)
+{
+	sird_flow f;
+
+	sird_flow_init(&f, 0xfffffff0, 10000);
+	EXPECT_EQ(f.edge, 9984U);
+	EXPECT_EQ(f.most, f.edge);
+	EXPECT_EQ(sird_flow_lent(&f), 0U); /* nothing was told: nothing is under way */
+	EXPECT_EQ(sird_flow_wants(&f), 0U);
+}
+
+TEST(sird_flow, what_was_told_is_lent_up_to_the_edge_and_wanted_beyond)
+{
+	Book b;
+
+	EXPECT_EQ(b.data(1000, 5000), 1000U);
+	EXPECT_EQ(b.lent(), 4000U); /* unscheduled, and counts */
+	EXPECT_EQ(b.wants(), 0U);
+	EXPECT_EQ(b.data(2000, 30000), 1000U);
+	EXPECT_EQ(b.lent(), 8000U);
+	EXPECT_EQ(b.wants(), 20000U);
+	sird_flow_grant(&b.f, 4000);
+	EXPECT_EQ(b.edge(), 14000U);
+	EXPECT_EQ(b.lent(), 12000U);
+	EXPECT_EQ(b.wants(), 16000U);
+	EXPECT_EQ(b.f.attained_bytes, 4000U);
+}
+
+TEST(sird_flow, a_duplicate_brings_nothing)
+{
+	Book b;
+
+	b.data(2000, 30000);
+	EXPECT_EQ(b.data(2000, 30000), 0U);
+	EXPECT_EQ(b.data(1000, 20000), 0U); /* an older one, that told less */
+	EXPECT_EQ(b.lent(), 8000U);
+	EXPECT_EQ(b.wants(), 20000U);
+}
+
+TEST(sird_flow, a_hole_is_filled_by_nothing_new)
+{
+	Book b;
+
+	EXPECT_EQ(b.data(3000, 30000), 3000U);
+	EXPECT_EQ(b.data(1000, 30000), 0U);
+	EXPECT_EQ(b.lent(), 7000U);
+}
+
+TEST(sird_flow, all_that_was_told_is_no_less_than_what_came)
+{
+	Book b;
+
+	EXPECT_EQ(b.data(1000, 0), 1000U); /* no option: told up to itself, or before */
+	EXPECT_EQ(b.f.told, b.f.arrived);
+	EXPECT_EQ(b.data(12000, 30000), 11000U); /* beyond its edge */
+	EXPECT_EQ(b.edge(), 12000U);
+	EXPECT_EQ(b.wants(), 18000U);
+	EXPECT_EQ(b.lent(), 0U);
+}
+
+TEST(sird_flow, with_nothing_left_has_an_allowance_again)
+{
+	Book b;
+
+	b.data(1000, 30000, true);
+	sird_flow_grant(&b.f, 29000);
+	b.data(30000 - 64, 30000);
+	EXPECT_EQ(b.edge(), 30000U); /* 64 bytes are some */
+	EXPECT_EQ(b.f.attained_bytes, 29000U);
+	b.data(30000 - 63, 30000); /* what is told is rounded up by that */
+	EXPECT_EQ(b.edge(), 30000U - 63 + Book::kAllowance);
+	EXPECT_EQ(b.f.attained_bytes, 0U);
+	EXPECT_EQ(b.lent(), 0U);
+	EXPECT_EQ(b.wants(), 0U);
+}
+
+TEST(sird_flow, an_announcement_takes_the_allowance_back)
+{
+	Book b;
+
+	b.data(1000, 30000, true);
+	EXPECT_EQ(b.edge(), 1000U);
+	EXPECT_EQ(b.lent(), 0U);
+	EXPECT_EQ(b.wants(), 29000U);
+	sird_flow_grant(&b.f, 4000);
+	EXPECT_EQ(b.data(1000, 30000, true), 0U); /* sent twice: credit since is not taken */
+	EXPECT_EQ(b.edge(), 5000U);
+	EXPECT_EQ(b.lent(), 4000U);
+}
+
+TEST(sird_flow, who_announces_nothing_keeps_the_allowance)
+{
+	Book b;
+
+	b.data(1000, 1063, true);
+	EXPECT_EQ(b.edge(), 11000U);
+}
+
+TEST(sird_flow, the_receivers_own_window_is_the_end)
+{
+	Book b;
+
+	b.f.most = Book::kStart + 5000; /* less than the allowance */
+	b.data(1000, 30000);
+	EXPECT_EQ(b.lent(), 4000U);
+	EXPECT_EQ(b.wants(), 0U);
+	b.f.most = Book::kStart + 12000; /* the application has read */
+	EXPECT_EQ(b.lent(), 9000U);
+	EXPECT_EQ(b.wants(), 2000U);
+	b.f.most = Book::kStart + 500; /* behind what came */
+	EXPECT_EQ(b.lent(), 0U);
+	EXPECT_EQ(b.wants(), 0U);
+}
+
+TEST(sird_flow, an_edge_does_not_go_back_where_the_allowance_is_less)
+{
+	Book b;
+	sird_data in = {Book::kStart + 1000, Book::kStart + 1000, false};
+
+	sird_flow_arrived(&b.f, &in, 2000); /* the link's RTT has shrunk */
+	EXPECT_EQ(b.edge(), 10000U);
+}
+
+TEST(sird_flow, what_it_attained_saturates)
+{
+	Book b;
+
+	b.f.attained_bytes = SWIFT_U32_MAX - 10;
+	sird_flow_grant(&b.f, 4000);
+	EXPECT_EQ(b.f.attained_bytes, SWIFT_U32_MAX);
+}
+
+TEST(sird_quantum, is_four_segments_and_no_runt_behind)
+{
+	for (auto [wants, quantum] : {std::pair{0U, 0U}, {500U, 500U}, {4000U, 4000U},
+				      {4001U, 4001U}, {4999U, 4999U}, {5000U, 4000U},
+				      {29000U, 4000U}}) {
+		Book b;
+
+		b.data(1000, 100000, true);
+		b.f.told = b.f.edge + wants;
+		EXPECT_EQ(sird_quantum(&b.f, kMss), quantum) << wants;
+	}
+}
+
+TEST(sird_key, fair_is_by_what_was_served_srpt_by_what_is_wanted)
+{
+	Book b;
+
+	b.data(1000, 21000, true);
+	EXPECT_EQ(sird_key(SIRD_FAIR, &b.f, 1ULL << 40), 1ULL << 40);
+	EXPECT_EQ(sird_key(SIRD_SRPT, &b.f, 1ULL << 40), 20000U);
+	b.f.attained_bytes = 159992;
+	EXPECT_EQ(sird_key(SIRD_SRPT, &b.f, 0), 20000U);
+	b.f.attained_bytes = 1600000; /* short for ever? It is not believed */
+	EXPECT_EQ(sird_key(SIRD_SRPT, &b.f, 0), 200000U);
+}
+
+TEST(sird, who_announces)
+{
+	EXPECT_FALSE(sird_announces(10000, 10000, false));
+	EXPECT_TRUE(sird_announces(10001, 10000, false));
+	EXPECT_TRUE(sird_announces(1000, 10000, true));
+}
+
+TEST(sird, odd_bytes_are_held_unless_they_are_the_last)
+{
+	EXPECT_EQ(sird_odd_bytes(9000, 4500, 1000), 500U);
+	EXPECT_EQ(sird_odd_bytes(9000, 4000, 1000), 0U);
+	EXPECT_EQ(sird_odd_bytes(4500, 4500, 1000), 0U);
+	EXPECT_EQ(sird_odd_bytes(4500, 9000, 1000), 0U);
+	EXPECT_EQ(sird_odd_bytes(9000, 300, 1000), 300U);
+	EXPECT_EQ(sird_odd_bytes(9000, 4500, 0), 0U);
+}
+
+/* --- The option ----------------------------------------------------------------------- */
+
+using Bytes = std::vector<u8>;
+
+const Bytes kOffer = {253, 4, 0x53, 0x43};
+const Bytes kDemand = {253, 8, 0x53, 0x43, 0x43, 0x00, 0x01, 0x02}; /* csn, announces, 258 * 64 */
+const Bytes kTimestamp = {8, 10, 1, 2, 3, 4, 5, 6, 7, 8};
+const Bytes kSwiftEcho = {253, 8, 0x53, 0x57, 0x85, 0, 1, 2};
+
+Bytes operator+(Bytes a, const Bytes &b)
+{
+	a.insert(a.end(), b.begin(), b.end());
+	return a;
+}
+
+/* From memory of the exact size, so that a sanitizer sees a read past it. */
+sird_opt_kind parse(const Bytes &bytes, sird_opt *opt = nullptr, u32 near = 0)
+{
+	std::unique_ptr<u8[]> exact(new u8[bytes.size()]);
+	sird_opt unused;
+
+	std::copy(bytes.begin(), bytes.end(), exact.get());
+	return sird_opt_parse(exact.get(), u32(bytes.size()), near, opt ? opt : &unused);
+}
+
+Bytes put_demand(u32 told, u8 flags)
+{
+	Bytes bytes(SIRD_OPT_DEMAND_LEN);
+	sird_opt opt = {told, flags};
+
+	sird_opt_put_demand(bytes.data(), &opt);
+	return bytes;
+}
+
+TEST(sird_opt, is_laid_out_as_documented)
+{
+	Bytes offer(SIRD_OPT_OFFER_LEN);
+
+	sird_opt_put_offer(offer.data());
+	EXPECT_EQ(offer, kOffer);
+	EXPECT_EQ(parse(offer), SIRD_OPT_OFFER);
+	EXPECT_EQ(put_demand(258 * 64, SIRD_OPT_CSN | SIRD_OPT_ANNOUNCES), kDemand);
+	EXPECT_EQ(put_demand(257 * 64 + 1, SIRD_OPT_CSN | SIRD_OPT_ANNOUNCES), kDemand);
+}
+
+TEST(sird_opt, gives_back_what_was_put_within_half_a_gigabyte)
+{
+	for (u32 near : {0U, 1U, 63U, 0x1fffffffU, 0x40000000U, 0x80000001U, 0xffffffffU})
+		for (s64 away = -(1 << 29); away <= (1 << 29) - 64; away += 1048573 * 7)
+			for (s64 odd : {0, 1, 63}) {
+				u32 told = near + u32(away + odd);
+				sird_opt got = {};
+
+				ASSERT_EQ(parse(put_demand(told, SIRD_OPT_NET), &got, near),
+					  SIRD_OPT_DEMAND);
+				ASSERT_EQ(got.told, (told + 63) & ~63U) << near << " " << away;
+				ASSERT_EQ(got.flags, SIRD_OPT_NET);
+			}
+	/* The ends. */
+	EXPECT_EQ(sird_opt_told(0x800000, 0), 0U - (1U << 29));
+	EXPECT_EQ(sird_opt_told(0x7fffff, 0), (1U << 29) - 64);
+}
+
+TEST(sird_opt, of_another_version_is_ignored)
+{
+	for (u8 version : {0, 2, 3}) {
+		Bytes bytes = kDemand;
+		sird_opt got = {12345, 17};
+
+		bytes[4] = u8(version << 6 | 3);
+		EXPECT_EQ(parse(bytes, &got), SIRD_OPT_NONE) << int(version);
+		EXPECT_EQ(got.told, 12345U);
+		EXPECT_EQ(got.flags, 17);
+		EXPECT_EQ(parse(bytes + kDemand), SIRD_OPT_DEMAND);
+	}
+}
+
+TEST(sird_opt, cut_of_a_wrong_length_or_twice_is_malformed)
+{
+	for (size_t len = 0; len < kDemand.size(); len++) {
+		Bytes cut(kDemand.begin(), kDemand.begin() + long(len));
+
+		EXPECT_EQ(parse(kTimestamp + cut), len < 4 ? SIRD_OPT_NONE : SIRD_OPT_MALFORMED);
+	}
+	for (u8 olen = 0; olen < 41; olen++) {
+		Bytes bytes = kDemand + Bytes(32, 1);
+		sird_opt_kind want = olen < 4 ? SIRD_OPT_NONE : olen == 4 ? SIRD_OPT_OFFER :
+				     olen == 8 ? SIRD_OPT_DEMAND : SIRD_OPT_MALFORMED;
+
+		bytes[1] = olen;
+		if (olen == 2 || olen == 3 || olen == 4)
+			bytes[olen] = 0;
+		EXPECT_EQ(parse(bytes), want) << int(olen);
+	}
+	for (const Bytes &two : {kOffer + kOffer, kDemand + kDemand, kOffer + kDemand,
+				 kDemand + kTimestamp + kOffer})
+		EXPECT_EQ(parse(two), SIRD_OPT_MALFORMED);
+}
+
+TEST(sird_opt, is_found_among_others_and_only_in_a_header)
+{
+	sird_opt got = {12345, 17};
+
+	EXPECT_EQ(parse(kTimestamp + kSwiftEcho, &got), SIRD_OPT_NONE);
+	EXPECT_EQ(parse(kOffer, &got), SIRD_OPT_OFFER);
+	EXPECT_EQ(got.told, 12345U); /* only a demand writes */
+	EXPECT_EQ(parse(Bytes{1, 1} + kTimestamp + kSwiftEcho + kDemand, &got), SIRD_OPT_DEMAND);
+	EXPECT_EQ(got.told, 258U * 64);
+	EXPECT_EQ(got.flags, SIRD_OPT_CSN | SIRD_OPT_ANNOUNCES);
+	EXPECT_EQ(parse(Bytes{0} + kDemand), SIRD_OPT_NONE);
+	EXPECT_EQ(parse(kDemand + Bytes{0} + kDemand), SIRD_OPT_DEMAND);
+	EXPECT_EQ(parse(Bytes{30, 10} + kDemand), SIRD_OPT_NONE); /* another's value */
+	EXPECT_EQ(parse(Bytes{8, 0} + kDemand), SIRD_OPT_NONE); /* would not advance */
+	EXPECT_EQ(parse(kDemand + Bytes{8, 30}), SIRD_OPT_DEMAND);
+	EXPECT_EQ(parse(Bytes(32, 1) + kDemand), SIRD_OPT_DEMAND);
+	EXPECT_EQ(parse(Bytes(36, 1) + kDemand), SIRD_OPT_MALFORMED); /* cut by the header's end */
+	EXPECT_EQ(parse(Bytes(40, 1) + kDemand), SIRD_OPT_NONE);
+}
+
+/* --- A receiver, as a shell has it, without lists ---------------------------------------- */
+
+struct Receiver {
+	struct Flow {
+		size_t sender;
+		sird_flow book;
+		u32 counted = 0;
+		u64 served = 0;
+		bool waits = false;
+	};
+	sird_tunables t = defaults();
+	sird_link link;
+	u32 mss, lent = 0, beyond_b = 0;
+	u64 clock = 0;
+	std::vector<Flow> flows;
+	std::vector<sird_sender> senders;
+	std::vector<size_t> granted; /* since somebody looked */
+
+	Receiver(u32 mbps, u32 rtt_ns, u32 mss_bytes, size_t n) : mss(mss_bytes), senders(n)
+	{
+		sird_link_set(&link, &t, mbps, rtt_ns);
+		for (sird_sender &s : senders)
+			sird_sender_init(&s, link.bdp_bytes);
+	}
+
+	size_t join(size_t sender, u32 next)
+	{
+		Flow f{sender, {}};
+
+		sird_flow_init(&f.book, next, sird_allowance(&link, mss));
+		f.book.most = next + (1U << 30);
+		f.served = clock;
+		flows.push_back(f);
+		return flows.size() - 1;
+	}
+
+	void count(Flow &f)
+	{
+		u32 now = sird_flow_lent(&f.book);
+
+		lent += now - f.counted;
+		senders[f.sender].lent_bytes += now - f.counted;
+		f.counted = now;
+		if (sird_flow_wants(&f.book) && !f.waits)
+			f.served = std::max(f.served, clock);
+		f.waits = sird_flow_wants(&f.book);
+	}
+
+	u64 key(const Flow &f) const
+	{
+		return sird_key(sird_policy(t.credit_policy), &f.book, f.served);
+	}
+
+	Flow *pick()
+	{
+		Flow *best = nullptr;
+
+		for (Flow &f : flows)
+			if (f.waits && (!best || key(f) < key(*best)) &&
+			    sird_sender_may_have(&senders[f.sender], sird_quantum(&f.book, mss)))
+				best = &f;
+		return best;
+	}
+
+	void schedule()
+	{
+		while (Flow *f = pick()) {
+			u32 bytes = sird_quantum(&f->book, mss);
+
+			if (!sird_link_may_lend(&link, lent, bytes))
+				return;
+			beyond_b += lent && lent + bytes > link.b_bytes;
+			sird_flow_grant(&f->book, bytes);
+			clock = std::max(clock, f->served);
+			f->served += bytes;
+			count(*f);
+			granted.push_back(size_t(f - flows.data()));
+		}
+	}
+
+	u32 arrived(size_t i, const sird_data &in, bool csn, bool net)
+	{
+		Flow &f = flows[i];
+		u32 bytes = sird_flow_arrived(&f.book, &in, sird_allowance(&link, mss));
+
+		if (bytes)
+			sird_sender_feed(&senders[f.sender], &link, bytes, csn, net, mss);
+		count(f);
+		schedule();
+		return bytes;
+	}
+};
+
+/* --- Random traffic ------------------------------------------------------------------------- */
+
+/* A sender of TCP that does as it is told, in positions that do not wrap. */
+struct Honest {
+	struct Segment {
+		s64 end, told;
+		bool announces;
+	};
+	s64 start, sent = 0, written = 0, arrived = 0, told = 0, edge; /* from start */
+	s64 known = 0; /* written, as told with what was sent */
+	bool holds = false;
+	std::vector<Segment> network;
+
+	Honest(u32 next, u32 allowance) : start(next), edge(allowance) {}
+
+	void send(u32 mss)
+	{
+		s64 queued = written - sent, window = edge - sent;
+		bool announces = network.empty() && sent >= known &&
+				 sird_announces(u32(queued), u32(window), false);
+
+		if (holds || queued <= 0 || window <= 0)
+			return;
+		if (announces)
+			window = std::min<s64>(window, mss);
+		else if (!network.empty())
+			window -= sird_odd_bytes(u32(queued), u32(window), mss);
+		for (s64 end = std::min(sent + window, written); sent < end; known = written) {
+			sent = std::min(sent + mss, end);
+			network.push_back({sent, written, announces});
+		}
+		holds = announces;
+	}
+};
+
+struct Walk {
+	Draw d;
+	Receiver r;
+	std::vector<Honest> flows;
+	u32 mss;
+
+	Walk(u64 seed, size_t n, u32 mbps, u32 mss_bytes)
+		: d{seed}, r(mbps, 8000, mss_bytes, 1 + n / 3), mss(mss_bytes)
+	{
+		r.t.credit_policy = seed % 2;
+		for (size_t i = 0; i < n; i++) {
+			u32 next = 0U - d.any32(1, 1 << 20);
+
+			r.join(i % r.senders.size(), next);
+			flows.push_back({next, sird_allowance(&r.link, mss)});
+		}
+	}
+
+	void deliver(size_t i)
+	{
+		Honest &h = flows[i];
+
+		if (h.network.empty())
+			return;
+		size_t which = d.one_in(4) ? d.below(h.network.size()) : 0;
+		Honest::Segment s = h.network[which];
+		u32 told = (u32(h.start + s.told) + 63) & ~63U;
+		sird_data in = {u32(h.start + s.end), told, s.announces};
+		s64 fresh = std::max<s64>(0, s.end - h.arrived);
+
+		if (!d.one_in(16)) /* or it comes twice */
+			h.network.erase(h.network.begin() + long(which));
+		r.granted.clear();
+		EXPECT_EQ(r.arrived(i, in, d.one_in(16), d.one_in(32)), fresh);
+		h.holds = false;
+		h.arrived += fresh;
+		h.told = std::max(h.told, s.told);
+		for (size_t j : r.granted) /* an ACK each, at once */
+			flows[j].edge = s64(u32(r.flows[j].book.edge - u32(flows[j].start)));
+		h.edge = s64(u32(r.flows[i].book.edge - u32(h.start)));
+	}
+
+	/* The books agree with each other and with the senders. */
+	bool holds() const
+	{
+		u64 all = 0;
+		std::vector<u64> by_sender(r.senders.size());
+		bool good = !r.beyond_b;
+
+		for (size_t i = 0; i < flows.size(); i++) {
+			const Honest &h = flows[i];
+			const Receiver::Flow &f = r.flows[i];
+			s64 may = std::max<s64>(0, std::min(h.edge, h.told) - h.arrived);
+
+			all += f.counted;
+			by_sender[f.sender] += f.counted;
+			/* What is lent can arrive: it is under way, or allowed and there. */
+			good = good && h.sent <= h.edge && h.arrived <= h.sent &&
+			       std::abs(s64(f.counted) - may) < 64 /* told in units */ &&
+			       f.counted == sird_flow_lent(&f.book);
+		}
+		for (size_t s = 0; s < by_sender.size(); s++)
+			good = good && by_sender[s] == r.senders[s].lent_bytes;
+		return good && all == r.lent;
+	}
+};
+
+TEST(sird_property, credit_is_conserved)
+{
+	u64 steps = property_steps() / 16, done = 0;
+
+	for (u64 seed = 1; done < steps; seed++) {
+		static constexpr u32 kSegments[] = {536, 1448, 8948, 65483};
+		Walk w(seed, 1 + seed % 17, seed % 3 ? 100000 : 1000, kSegments[seed % 4]);
+
+		for (int i = 0; i < 600; i++, done++) {
+			size_t f = w.d.below(w.flows.size());
+
+			if (i < 400 && w.d.one_in(8))
+				w.flows[f].written += s64(w.d.any(1, 1 << 19));
+			w.flows[f].send(w.mss);
+			w.deliver(w.d.below(w.flows.size()));
+			ASSERT_TRUE(w.holds()) << "seed " << seed << " step " << i;
+		}
+		/* Left alone, everything that was written arrives, and nothing stays lent. */
+		bool busy = true;
+		for (u64 i = 0; busy && i < 100000; i++) {
+			busy = false;
+			for (size_t f = 0; f < w.flows.size(); f++) {
+				w.flows[f].send(w.mss);
+				w.deliver(f);
+				busy |= w.flows[f].arrived < w.flows[f].written;
+			}
+		}
+		ASSERT_TRUE(w.holds()) << seed;
+		ASSERT_FALSE(busy) << seed;
+		ASSERT_EQ(w.r.lent, 0U) << seed;
+	}
+}
+
+TEST(sird_property, fair_flows_that_always_want_get_alike)
+{
+	Draw d{7};
+	Receiver r(100000, 8000, kMss, 12);
+	std::vector<u32> at(12);
+
+	r.lent = r.link.b_bytes; /* others have it all, until everybody waits */
+	for (size_t i = 0; i < at.size(); i++) {
+		r.join(i, 0);
+		r.arrived(i, {at[i] = kMss, 1U << 29, true}, false, false);
+	}
+	r.lent = 0;
+	r.schedule();
+	for (int step = 0; step < 20000; step++) {
+		size_t i = d.below(at.size());
+
+		if (sird_flow_lent(&r.flows[i].book))
+			r.arrived(i, {at[i] += kMss, 1U << 29, false}, false, false);
+		auto [least, most] = std::minmax_element(
+			r.flows.begin(), r.flows.end(),
+			[](const auto &a, const auto &b) { return a.served < b.served; });
+		ASSERT_LE(most->served - least->served, SIRD_QUANTUM_PKTS * kMss) << step;
+	}
+	EXPECT_GT(*std::min_element(at.begin(), at.end()), 100 * kMss);
+}
+
+TEST(sird_property, srpt_serves_the_shorter_one_first)
+{
+	Receiver r(100000, 8000, kMss, 2);
+
+	r.t.credit_policy = SIRD_SRPT;
+	r.lent = r.link.b_bytes; /* others have it all */
+	r.join(0, 0);
+	r.join(1, 0);
+	r.arrived(0, {kMss, 1000000, true}, false, false);
+	r.arrived(1, {kMss, 49000, true}, false, false);
+	r.lent = 0;
+	r.granted.clear();
+	r.schedule();
+	ASSERT_GT(r.granted.size(), 12U);
+	for (size_t i = 0; i < 12; i++) /* 48 segments */
+		EXPECT_EQ(r.granted[i], 1U);
+	EXPECT_EQ(r.granted[12], 0U);
+}
+
+/* --- Hosts with one link each ----------------------------------------------------------------- */
+
+/* A sender's NIC is a queue, a receiver's port another; the way between takes its time. */
+struct Hosts {
+	static constexpr u32 kMbps = 100000, kSegment = 1448;
+	static constexpr double kWayNs = 4000, kByteNs = 8000.0 / kMbps;
+	static constexpr u32 kRttNs = u32(2 * kWayNs + 2 * kSegment * kByteNs);
+	enum What { PORT, DATA, ACK };
+	struct Event {
+		double at;
+		What what;
+		size_t flow;
+		sird_data data; /* of an ACK: told is the edge */
+		bool csn;
+
+		bool operator<(const Event &other) const { return at > other.at; }
+	};
+	struct Host {
+		Receiver book;
+		double nic_until = 0, port_until = 0;
+		u64 busy_until_ns = 0; /* as the core computes it */
+		size_t receivers = 0;
+	};
+	struct Flow {
+		size_t from, to, index;
+		u32 sent = 0, edge = 0;
+		double delivered = 0;
+	};
+	static constexpr u32 kEnd = 1U << 29; /* of each flow: out of reach */
+	bool with_csn;
+	std::vector<Host> hosts;
+	std::vector<Flow> flows;
+	std::priority_queue<Event> events;
+	double now = 0, queue = 0, unused = 0, arrivals = 0;
+
+	Hosts(size_t n, std::vector<std::pair<size_t, size_t>> pairs, bool csn) : with_csn(csn)
+	{
+		hosts.assign(n, {Receiver(kMbps, kRttNs, kSegment, n)});
+		for (auto [from, to] : pairs) {
+			flows.push_back({from, to, hosts[to].book.join(from, 0)});
+			hosts[from].receivers++;
+		}
+		for (size_t i = 0; i < flows.size(); i++)
+			hand(i, kSegment, true);
+	}
+
+	void hand(size_t i, u32 bytes, bool announces)
+	{
+		Flow &f = flows[i];
+		Host &h = hosts[f.from];
+		bool csn = with_csn && h.receivers > 1 &&
+			   sird_csn(&h.book.t, h.busy_until_ns, u64(now), kRttNs);
+
+		f.sent += bytes;
+		h.busy_until_ns = sird_link_busy_until(h.busy_until_ns, u64(now), bytes, kMbps);
+		h.nic_until = std::max(h.nic_until, now) + bytes * kByteNs;
+		events.push({h.nic_until + kWayNs, PORT, i, {f.sent, kEnd, announces}, csn});
+	}
+
+	void arrive(const Event &e)
+	{
+		Flow &f = flows[e.flow];
+		Receiver &r = hosts[f.to].book;
+
+		r.granted.clear();
+		f.delivered += r.arrived(f.index, e.data, e.csn, false);
+		unused += double(r.link.b_bytes) - r.lent;
+		arrivals++;
+		r.granted.push_back(f.index);
+		for (size_t i = 0; i < flows.size(); i++)
+			if (flows[i].to == f.to && std::count(r.granted.begin(), r.granted.end(),
+							      flows[i].index))
+				events.push({now + kWayNs, ACK, i,
+					     {0, r.flows[flows[i].index].book.edge, false}, false});
+	}
+
+	void run(double ns)
+	{
+		double end = now + ns;
+
+		queue = unused = arrivals = 0;
+		for (Flow &f : flows)
+			f.delivered = 0;
+		while (!events.empty() && events.top().at < end) {
+			Event e = events.top();
+			Flow &f = flows[e.flow];
+			Host &to = hosts[f.to];
+
+			events.pop();
+			now = e.at;
+			if (e.what == PORT) {
+				queue = std::max(queue, (to.port_until - now) / kByteNs);
+				to.port_until = std::max(to.port_until, now) + kSegment * kByteNs;
+				e.at = to.port_until;
+				e.what = DATA;
+				events.push(e);
+			} else if (e.what == DATA) {
+				arrive(e);
+			} else {
+				f.edge = sird_later(f.edge, e.data.told);
+				u32 window = sird_ahead(f.edge, f.sent);
+
+				window -= sird_odd_bytes(kEnd - f.sent, window, kSegment);
+				for (; window; window -= kSegment)
+					hand(e.flow, kSegment, false);
+			}
+		}
+		now = end;
+	}
+
+	/* Part of a link's rate that flows @from up to @to got in the last @ns. */
+	double part(size_t from, size_t to, double ns) const
+	{
+		double sum = 0;
+
+		for (size_t i = from; i <= to; i++)
+			sum += flows[i].delivered;
+		return sum * kByteNs / ns;
+	}
+
+	std::string text(double value) const { return std::to_string(value); }
+};
+
+/* Section 6.1.1: B bounds the queue of the port, and fills it. */
+TEST(sird_hosts, six_to_one_run_at_full_rate_with_a_queue_of_b_less_a_bdp)
+{
+	Hosts h(7, {{0, 6}, {1, 6}, {2, 6}, {3, 6}, {4, 6}, {5, 6}}, true);
+	const sird_link &link = h.hosts[6].book.link;
+
+	h.run(1e6);
+	h.run(1e6);
+	RecordProperty("rate", h.text(h.part(0, 5, 1e6)));
+	RecordProperty("queue_bytes", h.text(h.queue));
+	EXPECT_GT(h.part(0, 5, 1e6), 0.99);
+	EXPECT_GT(h.queue, 0.25 * link.bdp_bytes); /* and B is used */
+	EXPECT_LE(h.queue, link.b_bytes - link.bdp_bytes + 4 * Hosts::kSegment);
+	for (size_t i = 0; i < 6; i++)
+		EXPECT_NEAR(h.part(i, i, 1e6), 1.0 / 6, 0.01) << i;
+}
+
+/*
+ * Section 6.1.2: one sender to three receivers, the first of which another sends to as well.
+ * Credit that the first sender cannot use is credit that the other lacks.
+ */
+TEST(sird_hosts, csn_gives_the_credit_of_a_congested_sender_to_its_rival)
+{
+	double rival[2], unused[2], all[2], down[2];
+
+	for (bool csn : {false, true}) {
+		Hosts h(5, {{0, 1}, {0, 2}, {0, 3}, {4, 1}}, csn);
+
+		h.run(4e6);
+		h.run(2e6);
+		rival[csn] = h.part(3, 3, 2e6);
+		unused[csn] = h.unused / h.arrivals;
+		all[csn] = h.part(0, 2, 2e6);
+		down[csn] = h.part(0, 0, 2e6) + rival[csn];
+		std::string with = csn ? "csn_" : "no_csn_";
+		RecordProperty(with + "rival", h.text(rival[csn]));
+		RecordProperty(with + "sender", h.text(all[csn]));
+		RecordProperty(with + "downlink", h.text(down[csn]));
+		RecordProperty(with + "unused_bytes", h.text(unused[csn]));
+	}
+	EXPECT_GT(rival[1], rival[0] + 0.04);
+	EXPECT_LT(down[0], 0.9);
+	EXPECT_GT(down[1], 0.98);
+	EXPECT_GT(unused[1], unused[0] + 10000);
+	EXPECT_GT(all[0], 0.99);
+	EXPECT_GT(all[1], 0.97); /* its own link stays full */
+}
+
+} /* namespace */

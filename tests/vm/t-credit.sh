@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash disable=SC2154
+# SIRD's credit on the wire: who offers and answers, what data tells and ACKs grant, and that
+# all goes on where a peer has none, an application is slow, an end closes first, or Swift goes.
+
+ok 'credit: the module loads' swift_load
+topo_routed 2
+patient_hosts h1 h2
+link_shape r2 right 50mbit 500us 1000
+for host in h1 h2; do
+	swift_set $host link_mbps=50
+	swift_set $host credit=1
+done
+in_ns h1 ping -qc 3 -i 0.05 "$h2_ip4" >/dev/null
+in_ns h1 ping -qc 3 -i 0.05 "$h2_ip6" >/dev/null
+
+# Some seconds h1 -> h2, seen by tcpdump at h2; the text is left in $work/dump.
+capture() { # SERVER [IPERF3-ARG...]
+	local server=$1
+	shift
+	rm -f "$work/pcap"
+	iperf_server h2 -1
+	ip netns exec h2 tcpdump -nvl -i left -w "$work/pcap" -U tcp port 5201 2>"$work/tcpdump" &
+	local dump=$!
+	wait_until 10 grep -q listening "$work/tcpdump"
+	timeout $patience ip netns exec h1 iperf3 --json -c "$server" -n 2M "$@" |
+		jq '.end.sum_received.bits_per_second | floor' >"$work/rate"
+	sleep 0.3
+	kill $dump
+	wait $dump 2>/dev/null
+	timeout $patience tcpdump -nvr "$work/pcap" 2>/dev/null | awk '/^[0-9]/ { if (p) print p; p = $0; next } { p = p " " $0 } END { print p }' >"$work/dump"
+	wait_until 10 not listening h2 5201
+	cleanup_jobs
+}
+fast() { # Mbit/s at least, of the 50, the start of the transfer included
+	echo "$(cat "$work/rate") bit/s"
+	[ "$(cat "$work/rate")" -ge $(($1 * 1000000)) ]
+}
+data() { grep -aE "> ($h2_ip4|$h2_ip6)\.5201" "$work/dump" | grep -a 'length [1-9][0-9]*$'; }
+all_data_tells() { # version 1 in the two highest bits of the flags; SACK blocks may fill the options
+	local with all
+	with=$(data | grep -c 'unknown-253 0x53434')
+	all=$(data | wc -l)
+	echo "$with of $all segments tell what there is to send"
+	[ "$all" -gt 50 ] && [ $((with * 100)) -ge $((all * 95)) ]
+}
+within_mtu() { # where nobody merges or cuts segments
+	! data | sed 's/.*length //' | awk '$1 > 1500 - 40 - 12 - 8' | grep -q .
+}
+no_bad_checksum() {
+	in_ns h2 nstat -asz TcpInCsumErrors | grep -q 'TcpInCsumErrors  *0 '
+}
+
+for family in 4 6; do
+	server=h2_ip$family
+	# Summed before they leave, so that whoever gets them looks; cut by the stack, then by TCP.
+	in_ns h1 ethtool -K right tx off >/dev/null
+	[ $family = 4 ] || in_ns h1 ethtool -K right gso off >/dev/null
+	windows=$(counter h2 credit_windows)
+	kicks=$(counter h2 credit_kicks)
+	capture "${!server}" -P 4 -n 4M
+	ok "credit: IPv$family: the SYN offers both" grep -qa 'Flags \[S\].*unknown-253 0x5357.*unknown-253 0x5343' "$work/dump"
+	ok "credit: IPv$family: the SYN-ACK offers both" grep -qa 'Flags \[S\.\].*unknown-253 0x5357.*unknown-253 0x5343' "$work/dump"
+	ok "credit: IPv$family: data tells what there is to send" all_data_tells
+	[ $family = 4 ] || ok "credit: IPv$family: no segment is larger than the MTU" within_mtu
+	ok "credit: IPv$family: no checksum is wrong" no_bad_checksum
+	ok "credit: IPv$family: windows are lowered to it" counts h2 credit_windows -gt $((windows + 50))
+	ok "credit: IPv$family: flows are told by ACKs of their own" counts h2 credit_kicks -gt "$kicks"
+	ok "credit: IPv$family: the link is full" fast 25
+	ok "credit: IPv$family: nobody is left in the book" wait_until 20 counts h2 credit_flows -eq 0
+done
+
+# One peer has none: none of it is seen, and data flows.
+for off in h1 h2; do
+	swift_set $off credit=0
+	capture "$h2_ip4"
+	ok "credit: without it at $off no data tells" not grep -qa 'unknown-253 0x53434' "$work/dump"
+	ok "credit: nor is an offer answered ($off)" not grep -qa 'Flags \[S\.\].*unknown-253 0x5343' "$work/dump"
+	ok "credit: and data flows all the same ($off)" fast 25
+	swift_set $off credit=1
+done
+# Credit alone, without the echo.
+for host in h1 h2; do swift_set $host echo=0; done
+capture "$h2_ip4"
+ok 'credit: goes without the echo' all_data_tells
+ok 'credit: and the link is full' fast 25
+for host in h1 h2; do swift_set $host echo=1; done
+
+# A rate that nobody knows: negotiated, but windows are the kernel's.
+swift_set h2 link_mbps=0
+windows=$(counter h2 credit_windows)
+capture "$h2_ip4"
+ok 'credit: none from a link of unknown rate' counts h2 credit_windows -eq "$windows"
+ok 'credit: which is no obstacle' fast 25
+swift_set h2 link_mbps=50
+
+# What arrives is what was sent, whatever the application does.
+transfer_of() { # WHAT: the server's ways
+	ip netns exec h2 python3 -ISc "$1" &
+	local server=$!
+	wait_until 10 listening h2 7000
+	timeout $patience ip netns exec h1 python3 -ISc "$2"
+	wait $server
+}
+receiver='
+import random, socket, time
+s = socket.create_server(("", 7000)); c, _ = s.accept()
+got = bytearray()
+while True:
+    d = c.recv(65536)
+    if not d: break
+    got += d
+    SLOW
+c.sendall(b"y" if got == random.Random(1).randbytes(len(got)) else b"n"); c.close()'
+sender='
+import random, socket
+c = socket.create_connection(("'$h2_ip4'", 7000))
+sizes = (4, 60, 64, 68, 1444, 1448, 20000, 200000, 500000, 8)
+data = random.Random(1).randbytes(sum(sizes))
+for size in sizes:
+    c.sendall(data[:size]); data = data[size:]
+c.shutdown(socket.SHUT_WR)
+assert c.recv(1) == b"y"'
+ok 'credit: bytes arrive as they were sent' transfer_of "${receiver/SLOW/}" "$sender"
+ok 'credit: also at an application that is slow to read' transfer_of "${receiver/SLOW/time.sleep(0.02)}" "$sender"
+half_closed='
+import socket
+c = socket.create_connection(("'$h2_ip4'", 7000))
+c.shutdown(socket.SHUT_WR)
+n = 0
+while True:
+    d = c.recv(65536)
+    if not d: break
+    n += len(d)
+assert n == 2000000, n'
+answers='
+import socket
+s = socket.create_server(("", 7000)); c, _ = s.accept()
+assert not c.recv(1)
+c.sendall(bytes(2000000)); c.close()'
+ok 'credit: and to an end that has closed its own' transfer_of "$answers" "$half_closed"
+leaves='
+import socket
+s = socket.create_server(("", 7000)); c, _ = s.accept()
+n = 0
+while n < 2000000:
+    d = c.recv(65536)
+    if n < 500000 <= n + len(d): c.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"cubic")
+    n += len(d)
+c.close()'
+sends='
+import socket, time
+c = socket.create_connection(("'$h2_ip4'", 7000))
+began = time.monotonic()
+c.sendall(bytes(2000000))
+c.shutdown(socket.SHUT_WR); c.recv(1)'
+ok 'credit: a receiver that leaves Swift lets its sender go on' transfer_of "$leaves" "$sends"
+switched_off() {
+	(sleep 0.1; for host in h1 h2; do swift_set $host credit=0; done) &
+	transfer_of "${receiver/SLOW/}" "$sender"
+}
+ok 'credit: switched off on the way, all goes on' switched_off
+ok 'credit: nobody is left in the book' wait_until 20 counts h2 credit_flows -eq 0
+ok 'credit: nor of the senders' wait_until 20 counts h1 credit_flows -eq 0
