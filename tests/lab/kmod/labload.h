@@ -99,6 +99,7 @@ struct load_flow {
 	u64 start_ns, stop_ns; /* from `go`; 0 = never stops */
 	u64 every_ns; /* starts again so long after each start; 0 = does not */
 	u64 sndbuf; /* 0: as it is */
+	u64 notsent; /* unsent bytes that TCP keeps; a large segment or two at least */
 	u64 ipv6;
 	int dscp; /* -1: as it is */
 	u32 law; /* of load.laws */

@@ -199,6 +199,7 @@ static struct load_flow *load_grow(struct load_flow *first)
 	flow->src = first->src;
 	flow->dst = first->dst;
 	flow->sndbuf = first->sndbuf;
+	flow->notsent = first->notsent;
 	flow->ipv6 = first->ipv6;
 	flow->dscp = first->dscp;
 	flow->law = first->law;

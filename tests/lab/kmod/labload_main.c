@@ -170,6 +170,7 @@ static int load_parse_flow(char *line, struct load_flow *flow, u64 *group, char 
 		LAB_TEXT("cc", cc),
 		LAB_TEXT("dscp", &dscp),
 		LAB_NUMBER("sndbuf", 0, INT_MAX / 2, &flow->sndbuf),
+		LAB_NUMBER("notsent", 1, INT_MAX, &flow->notsent),
 		LAB_NUMBER("ipv6", 0, 1, &flow->ipv6),
 	};
 	int err = lab_parse(line, args, ARRAY_SIZE(args)) ?:
@@ -244,6 +245,7 @@ static int load_do_flow(char *line)
 	flow->size = 65536;
 	flow->resp = 64;
 	flow->depth = 1;
+	flow->notsent = SZ_128K; /* two large segments at least are there when TCP may send */
 	err = load_parse_flow(line, flow, &group, &cc) ?: load_add_flow(flow, group, cc);
 	if (err)
 		kfree(flow);

@@ -20,8 +20,6 @@
 /* As many handshakes at once drop nothing, and overflow no queue. */
 #define LOAD_HANDSHAKES_MAX 64
 
-/* Unsent bytes TCP keeps: two large segments at least are there when it may send. */
-#define LOAD_NOTSENT_BYTES SZ_128K
 #define LOAD_BUFFER_BYTES SZ_64K
 #define LOAD_SEND_BYTES SZ_256K
 
@@ -209,7 +207,7 @@ static int load_set_law(struct socket *sock, u32 law)
 /* A stream leaves Nagle on: it sends full segments. */
 static int load_set_options(const struct load_flow *flow, struct socket *sock)
 {
-	int notsent = LOAD_NOTSENT_BYTES, sndbuf = flow->sndbuf, tos = flow->dscp << 2;
+	int notsent = flow->notsent, sndbuf = flow->sndbuf, tos = flow->dscp << 2;
 	int err;
 
 	err = load_option(sock, SOL_TCP, TCP_NOTSENT_LOWAT, &notsent, sizeof(notsent));

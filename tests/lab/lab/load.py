@@ -15,6 +15,7 @@ TIMES_MS = (0, 10_000_000)
 
 FLOW = {
     "sndbuf": whole(0, 0, 1 << 29, "socket's send buffer, bytes; 0 = as it is"),
+    "notsent_bytes": whole(131_072, 1, 1 << 30, "TCP_NOTSENT_LOWAT: unsent bytes that TCP keeps"),
     "dscp": whole(-1, -1, 63, "QoS class; -1 = as it is"),
     "ipv6": whole(0, 0, 1, "over IPv6"),
     "law": text("", "a law other than the run's"),
@@ -251,6 +252,7 @@ def flow_line(flow, spec, cc):
         words.append(f"size={flow.size} resp={spec.get('resp', 64)} depth={spec.get('depth', 1)}")
     words += [f"{key}={value}" for key, value in (
         ("start_ns", flow.start_ns), ("stop_ns", flow.stop_ns), ("every_ns", flow.every_ns), ("sndbuf", spec["sndbuf"]),
+        ("notsent", 0 if spec["notsent_bytes"] == FLOW["notsent_bytes"].default else spec["notsent_bytes"]),
         ("ipv6", spec["ipv6"])) if value]
     words += ["open=start"] if spec.get("open") == "at-start" else []
     return " ".join(words + ([f"dscp={spec['dscp']}"] if spec["dscp"] >= 0 else []))
