@@ -6,7 +6,8 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 KERNELS ?= $(shell awk '!/^\#/ && $$5 == "yes" { print $$1 }' scripts/kernels.txt)
 MINUTES ?= 20
-JOBS ?= 2
+# Some suites wait for most of their time: one more than there are processors.
+JOBS ?= $(shell echo $$(($$(nproc) + 1)))
 SETUP ?= scripts/setup
 PREFIX ?= /usr/local
 BPF := $(patsubst bpf/%.bpf.c,out/bpf/%.bpf.o,$(wildcard bpf/*.bpf.c))
@@ -14,7 +15,7 @@ BPF_TESTS := $(addprefix out/build/bpf/,loader flows.bpf.o equality law_step.bpf
 BPF_CC = clang -O2 -g -target bpf -mcpu=v3 -Wall -Wextra -Wno-unused-parameter -Werror \
 	-I/usr/include/$(shell gcc -print-multiarch) -Ikmod -Ibpf
 
-.PHONY: help all kmod tools test-builds web bpf demo test check check-changed check-debian13 lab lab-kernel stress bench lint install install-dkms uninstall packages packages-check rpm clean setup-build setup-guests setup-report setup-bench setup-lint setup-packages setup-web setup-browser setup-fleet docs compat
+.PHONY: help all kmod tools test-builds web bpf demo test check check-changed check-debian13 lab lab-kernel stress bench lint install install-dkms uninstall packages packages-check rpm clean setup-build setup-guests setup-report setup-bench setup-lint setup-packages setup-web setup-browser setup-fleet setup-lab check-builds docs compat
 
 help: ## show this list
 	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -44,8 +45,12 @@ demo: setup-guests setup-report kmod-6.12 tools out/build/wire.bpf.o ## Swift be
 test: setup-guests test-builds bpf $(BPF_TESTS) ## what needs no guest and no lab: the first thing after a change
 	@tests/check --jobs $(JOBS) $(addprefix --only ,unit fuzz swiftctl swiftd bpf-native)
 
-check: setup-guests setup-browser setup-packages setup-fleet lab-kernel kmod test-builds bpf $(BPF_TESTS) out/build/wire.bpf.o out/build/tunables.txt ## all tests; the last line counts them
+check: setup-build setup-guests setup-lab setup-web setup-browser setup-packages setup-fleet ## all tests; the last line counts them
+	@MAKEFLAGS= $(MAKE) --no-print-directory -j 2 KERNELS='$(KERNELS)' check-builds
 	@tests/check --jobs $(JOBS) --kernels '$(KERNELS)' $(CHECKED)
+
+# Two at a time: one downloads and unpacks while the other compiles.
+check-builds: lab-kernel kmod test-builds bpf $(BPF_TESTS) out/build/wire.bpf.o out/build/tunables.txt
 
 check-changed: CHECKED = --changed
 check-changed: check ## of them, what a change since the branch's upstream can touch
@@ -60,12 +65,10 @@ test-builds: setup-build setup-web
 lab: lab-kernel setup-report tools ## the papers' experiments, whole (hours; resumable); scripts/lab runs one
 	@scripts/lab run all --jobs 2 --json out/lab/all.json --html out/lab/all.html
 
-lab-kernel:
-	@scripts/setup build lab
+lab-kernel: setup-lab
 	@tests/lab/kernel/build >/dev/null
 
-stress: tools ## the module in a kernel that finds mistakes, under faults: MINUTES=20
-	@scripts/setup build lab
+stress: tools setup-lab ## the module in a kernel that finds mistakes, under faults: MINUTES=20
 	@tests/lab/stress --minutes $(MINUTES)
 
 bench: setup-guests setup-bench kmod-6.12 bpf $(addprefix out/build/bpf/,loader nothing.bpf.o) out/build/wire.bpf.o ## what an ACK costs
@@ -151,6 +154,9 @@ setup-web:
 
 setup-browser:
 	@scripts/setup browser
+
+setup-lab:
+	@scripts/setup build lab
 
 setup-fleet:
 	@scripts/setup fleet
