@@ -37,7 +37,7 @@ web: setup-web ## the dashboard alone: out/build/web/dist
 	@userspace/web/build
 	@echo "built out/build/web/dist"
 
-bpf: $(BPF) ## the eBPF variants: bpf_swift, bpf_swift_v0, bpf_timely, bpf_gcn
+bpf: $(BPF) ## the eBPF variants as files, for tests (swiftctl has its own inside)
 
 demo: setup-guests setup-report kmod-6.12 tools out/build/wire.bpf.o ## Swift beside cubic, dctcp and bbr on a congested link, in a guest
 	@scripts/demo
@@ -77,7 +77,7 @@ bench: setup-guests setup-bench kmod-6.12 bpf $(addprefix out/build/bpf/,loader 
 lint: setup-lint ## checkpatch, sparse, shellcheck, clang-tidy, codespell, licences
 	@scripts/lint
 
-install: tools bpf ## to PREFIX (/usr/local) below DESTDIR; the module: install-dkms
+install: tools ## to PREFIX (/usr/local) below DESTDIR; the module: install-dkms
 	@scripts/packaging/install '$(PREFIX)' '$(DESTDIR)'
 
 install-dkms: ## the module's sources to /usr/src below DESTDIR, for DKMS to build
@@ -92,7 +92,7 @@ packages: setup-packages ## Debian packages in out/packages: tcp-swift-dkms, swi
 rpm: setup-packages ## packages of Fedora's kind in out/packages, with their source package
 	@scripts/packages --rpm
 
-packages-check: setup-guests setup-packages tools bpf ## install, upgrade and remove them in a Debian root, and in a guest
+packages-check: setup-guests setup-packages tools ## install, upgrade and remove them in a Debian root, and in a guest
 	@tests/packages/run install debs rpm chroot guest
 
 docs: setup-guests setup-fleet tools ## the documentation's commands, names and links; scripts/fleet

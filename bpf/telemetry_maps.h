@@ -105,7 +105,7 @@ struct telemetry_settings {
 	u32 v4_len; /* of the prefixes that nobody asked for: bits of the mapped address */
 	u32 v6_len;
 	u32 tx_one_in; /* packets; 0 = none */
-	char object[244]; /* where the programs came from, for variants that come later */
+	char object[244]; /* the programs' file, for variants that come later; "": swiftctl's own */
 };
 
 /*

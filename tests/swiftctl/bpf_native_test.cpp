@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The real binary on the real kernel, with a congestion control of the test's own: as root,
-// where the kernel has BTF; in a mount namespace with a bpffs of its own. Afterwards the
-// kernel is as it was, whatever happened in between.
+// where the kernel has BTF; in mount and process namespaces of its own, with a bpffs of its own.
+// Afterwards the kernel is as it was, whatever happened in between.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -47,7 +47,8 @@ protected:
 	int shell(const std::string &script)
 	{
 		const std::string command =
-			"exec unshare -m --propagation private bash -c 'set -u; S=" SWIFTCTL "; N=swiftctl_test; "
+			"exec unshare -m -p -f --mount-proc --propagation private bash -c 'set -u; S=" SWIFTCTL
+			"; N=swiftctl_test; "
 			"P=/sys/fs/bpf/tcp_swift; cd " BPF_FIXTURES " || exit 9; "
 			"mount -t bpf bpf /sys/fs/bpf || exit 9; " +
 			script + "' 2>&1 </dev/null";
@@ -239,10 +240,52 @@ TEST_F(BpfNative, a_killed_loader_is_mended)
 			<< how << out_;
 }
 
-TEST_F(BpfNative, without_bpffs_or_root_one_line)
+TEST_F(BpfNative, objects_are_inside_and_bpffs_is_mounted)
 {
-	EXPECT_EQ(shell("while umount /sys/fs/bpf 2>/dev/null; do :; done; $S bpf load $N --object v1.o"), 1);
-	EXPECT_EQ(out_, "swiftctl bpf: bpffs is not mounted: mount -t bpf bpf /sys/fs/bpf\n");
+	if (available().find("bpf_gcn") != std::string::npos)
+		GTEST_SKIP() << "another test has bpf_gcn";
+	EXPECT_EQ(shell("cd /; while umount /sys/fs/bpf 2>/dev/null; do :; done; "
+			"$S bpf load bpf_gcn && test -e $P/bpf_gcn/ops && $S bpf list && $S bpf swap bpf_gcn && "
+			"$S bpf unload bpf_gcn && $S bpf load telemetry && $S bpf unload telemetry"),
+		  0)
+		<< out_;
+	EXPECT_NE(out_.find("bpffs was not mounted: it is now"), std::string::npos) << out_;
+	EXPECT_NE(out_.find("the built-in bpf_gcn"), std::string::npos) << out_;
+}
+
+// `ip netns exec` gives a /sys without bpffs; containers have mount and process namespaces of their own.
+TEST_F(BpfNative, other_namespaces_see_what_is_loaded)
+{
+	EXPECT_EQ(shell("$S bpf load $N --object v1.o || exit 7; ip link set lo up; "
+			"exec python3 - $S <<EOF\n"
+			"import json, socket, subprocess, sys\n"
+			"s = socket.create_server((\"127.0.0.1\", 0))\n"
+			"c = socket.socket()\n"
+			"c.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b\"swiftctl_test\")\n"
+			"c.connect(s.getsockname())\n"
+			"unpin = \"while umount /sys/fs/bpf 2>/dev/null; do :; done; exec \"\n"
+			"def run(how, *words):\n"
+			"    r = subprocess.run([\"unshare\", *how, \"sh\", \"-c\", unpin + \" \".join((sys.argv[1], *words))],\n"
+			"                       capture_output=True, text=True)\n"
+			"    assert r.returncode == 0, r.stderr\n"
+			"    return json.loads(r.stdout) if \"--json\" in words else r.stdout\n"
+			"for how, pinned in ((\"-m\",), True), ((\"-m\", \"-p\", \"-f\", \"--mount-proc\"), False):\n"
+			"    one, = [f for f in run(how, \"flows\", \"--json\")[\"flows\"] if f[\"cc\"] == \"swiftctl_test\"\n"
+			"            and f[\"remote_port\"] == s.getsockname()[1]]\n"
+			"    assert one[\"fabric_ns\"] == 40000, one\n"
+			"    v, = run(how, \"bpf\", \"list\", \"--json\")[\"loaded\"]\n"
+			"    assert (v[\"name\"], v[\"law\"], v[\"pinned\"]) == (\"swiftctl_test\", \"swift\", pinned), v\n"
+			"    assert v[\"flows\"] >= 1 and v[\"programs\"], v\n"
+			"# Where pid 1 is, everything goes on as before.\n"
+			"run((\"-m\",), \"bpf\", \"set\", \"swiftctl_test\", \"ai_milli=7\")\n"
+			"run((\"-m\",), \"bpf\", \"unload\", \"swiftctl_test\")\n"
+			"EOF"),
+		  0)
+		<< out_;
+}
+
+TEST_F(BpfNative, without_root_one_line)
+{
 	if (shell("setpriv --reuid 65534 --clear-groups test -x $S") != 0)
 		return; // it cannot be run as another user from where it is
 	EXPECT_EQ(shell("setpriv --reuid 65534 --clear-groups $S bpf load $N --object v1.o"), 1);

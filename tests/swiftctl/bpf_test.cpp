@@ -290,16 +290,6 @@ TEST(BpfFlows, storage_that_is_cut_anywhere_is_counted)
 	}
 }
 
-TEST(BpfFlows, without_root_it_says_what_is_missing)
-{
-	FlowSnapshot snapshot;
-
-	snapshot.unread_count = 2;
-	const auto notes = flow_notes(snapshot, *FlowQuery::from({}));
-
-	EXPECT_EQ(notes.back(), "flows of BPF variants, whose records need root: 2");
-}
-
 TEST(Bpf, load_says_how_and_unload_leaves_nothing)
 {
 	for (const bool plain : {false, true}) {
@@ -580,12 +570,13 @@ TEST(Bpf, what_cannot_be_loaded)
 		EXPECT_EQ(report.usage, usage) << why;
 		EXPECT_EQ(m.world(), before) << why;
 	};
-	const std::string installed = "/usr/lib/tcp_swift/bpf/bpf_swift.bpf.o";
+	const std::string name = "bpf_swift";
 
 	expect([](VariantMachine &m, BpfLoadRequest &) { m.system.root = false; }, "needs root");
 	expect([](VariantMachine &m, BpfLoadRequest &) { m.host.can.btf = false; }, "this kernel has no BTF");
 	expect([](VariantMachine &m, BpfLoadRequest &) { m.host.can.struct_ops = false; }, "struct_ops");
-	expect([](VariantMachine &m, BpfLoadRequest &) { m.host.can.bpffs = false; }, "mount -t bpf bpf /sys/fs/bpf");
+	expect([](VariantMachine &m, BpfLoadRequest &) { m.host.can.bpffs = m.host.mountable = false; },
+	       "cannot mount bpffs at /sys/fs/bpf");
 	expect([](VariantMachine &m, BpfLoadRequest &) { m.host.names.insert("bpf_swift"); }, "taken by a module");
 	expect([](VariantMachine &m, BpfLoadRequest &) {
 		auto other = std::make_shared<FakeBpfHost::Thing>();
@@ -593,24 +584,73 @@ TEST(Bpf, what_cannot_be_loaded)
 		other->ops = {77, "bpf_swift", BpfOpsStatus::State::in_use, 0, false};
 		m.host.plain.push_back(other);
 	}, "taken by a BPF program that swiftctl did not load (struct_ops map id 77)");
-	expect([](VariantMachine &, BpfLoadRequest &r) { r.name = "bpf_none"; }, "/usr/lib/tcp_swift/bpf/bpf_none.bpf.o");
+	expect([](VariantMachine &, BpfLoadRequest &r) { r.name = "bpf_none"; }, "no BPF object of this name is built in: 'bpf_none'");
 	expect([](VariantMachine &, BpfLoadRequest &r) { r.name = "a/b"; }, "1 to 15", true);
 	expect([](VariantMachine &, BpfLoadRequest &r) { r.name = "sixteen_letters_"; }, "1 to 15", true);
 	expect([](VariantMachine &, BpfLoadRequest &r) { r.set = {"ai_milli=0"}; }, "ai_milli: '0' (allowed: 1 to 100000)", true);
 	expect([](VariantMachine &, BpfLoadRequest &r) { r.set = {"fs_max_cwnd_milli=2", "fs_min_cwnd_milli=2"}; },
 	       "at least twice", true);
-	expect([&](VariantMachine &m, BpfLoadRequest &) { m.host.files[installed].ops = "bpf_cubic"; },
+	expect([&](VariantMachine &m, BpfLoadRequest &) { m.host.objects[name].ops = "bpf_cubic"; },
 	       "another congestion control: 'bpf_cubic' (allowed: bpf_swift)");
-	expect([&](VariantMachine &m, BpfLoadRequest &) { m.host.files[installed].registers = "other"; },
+	expect([&](VariantMachine &m, BpfLoadRequest &) { m.host.objects[name].registers = "other"; },
 	       "registers another name: 'other' (allowed: bpf_swift)");
-	expect([&](VariantMachine &m, BpfLoadRequest &) { m.host.files[installed].maps.clear(); }, "no map of tunables");
-	expect([&](VariantMachine &m, BpfLoadRequest &) { m.host.files[installed].maps[0].value_bytes = 88; },
+	expect([&](VariantMachine &m, BpfLoadRequest &) { m.host.objects[name].maps.clear(); }, "no map of tunables");
+	expect([&](VariantMachine &m, BpfLoadRequest &) { m.host.objects[name].maps[0].value_bytes = 88; },
 	       "values of 88 bytes, not 96");
-	expect([&](VariantMachine &m, BpfLoadRequest &) { m.host.files[installed].refused_by_verifier = true; }, "verifier");
+	expect([&](VariantMachine &m, BpfLoadRequest &) { m.host.objects[name].refused_by_verifier = true; }, "verifier");
 	expect([&](VariantMachine &m, BpfLoadRequest &) {
-		m.host.files[installed].programs.push_back({"x", BpfProgramKind::other, "xdp"});
+		m.host.objects[name].programs.push_back({"x", BpfProgramKind::other, "xdp"});
 	}, "where to attach program x (xdp)");
-	expect([](VariantMachine &m, BpfLoadRequest &) { m.system.files.erase("/proc/mounts"); }, "no cgroup2 is mounted");
+	expect([](VariantMachine &m, BpfLoadRequest &) { m.system.files.erase("/proc/self/mounts"); }, "no cgroup2 is mounted");
+}
+
+TEST(Bpf, what_is_built_in_needs_no_file_and_bpffs_is_mounted)
+{
+	VariantMachine m;
+
+	m.host.files.clear();
+	m.host.can.bpffs = false;
+	const BpfReport dry = m.variants.load({"bpf_swift", "", {}, "", true, false, false, true});
+
+	EXPECT_EQ(error_of(dry), "");
+	EXPECT_FALSE(m.host.can.bpffs);
+	EXPECT_EQ(dry.notes.front(), "bpffs would be mounted at /sys/fs/bpf");
+
+	const BpfReport r = m.load();
+
+	EXPECT_EQ(error_of(r), "");
+	EXPECT_TRUE(m.host.can.bpffs);
+	EXPECT_EQ(r.notes.front(), "bpffs was not mounted: it is now, at /sys/fs/bpf");
+	EXPECT_EQ(r.steps.front(), "loaded the built-in bpf_swift");
+	// Where a newer program has it built in, a swap needs none either.
+	EXPECT_EQ(error_of(m.variants.swap({"bpf_swift", "", {}, "", true, false, false, false})), "");
+}
+
+// As from another mount namespace.
+TEST(Bpf, what_runs_is_listed_without_its_pins)
+{
+	for (const bool plain : {false, true}) {
+		VariantMachine m;
+
+		EXPECT_EQ(m.variants.list()->loadable, std::vector<std::string>{"bpf_swift"});
+		ASSERT_FALSE(m.load(plain).error);
+		m.host.pins_hidden = true;
+
+		const auto listing = m.variants.list();
+
+		ASSERT_EQ(listing->loaded.size(), 1U);
+		const BpfStatus &s = listing->loaded[0];
+
+		EXPECT_EQ(s.name, "bpf_swift");
+		EXPECT_FALSE(s.pinned);
+		EXPECT_EQ(s.registration, plain ? "plain" : "link");
+		EXPECT_EQ(s.law, "swift");
+		EXPECT_EQ(s.programs.size(), 1U);
+		EXPECT_TRUE(listing->loadable.empty());
+		EXPECT_NE(bpf_notes(*listing)[0].find("its pins are not to be seen from here"), std::string::npos);
+		m.host.pins_hidden = false;
+		EXPECT_TRUE(m.variants.list()->loaded.at(0).pinned);
+	}
 }
 
 TEST(Bpf, without_the_echo_no_cgroup_is_needed)
@@ -620,7 +660,7 @@ TEST(Bpf, without_the_echo_no_cgroup_is_needed)
 
 	r.name = "bpf_swift";
 	r.echo = false;
-	m.system.files.erase("/proc/mounts");
+	m.system.files.erase("/proc/self/mounts");
 	ASSERT_FALSE(m.variants.load(r).error);
 	EXPECT_FALSE(m.host.exists(variant_dir + "/link_swift_echo"));
 	EXPECT_TRUE(m.host.exists(variant_dir + "/link_swift_rx"));
@@ -775,7 +815,7 @@ TEST(Bpf, a_law_without_profiles_says_so)
 	file.ops = file.registers = "bpf_gcn";
 	file.programs.resize(1);
 	file.maps = {{"gcn_params", 2, 4, 16, 1, false, false}};
-	m.host.files["/usr/lib/tcp_swift/bpf/bpf_gcn.bpf.o"] = file;
+	m.host.objects["bpf_gcn"] = file;
 	BpfLoadRequest r;
 
 	r.name = "bpf_gcn";

@@ -94,7 +94,7 @@ TEST_F(Cli, wrong_usage_is_one_line_and_2)
 	      "enable --set ai_milli=0", "enable --qdisc cake", "enable --default --no-default", "doctor --target-ns 5us", "doctor --peer :1",
 	      "disable now", "top now", "tune --dst 10.0.0.0/8", "tune --interval 0", "tune --undo --apply", "flows doctor", "clock bogus", "clock --bogus", "clock run --interval 5",
 	      "clock run --interval x", "clock run --watch", "clock --watch run", "clock --watch 0",
-	      "bpf bogus", "bpf load", "bpf load a b", "bpf load a/b --dry-run", "bpf swap bpf_swift", "bpf set", "bpf get",
+	      "bpf bogus", "bpf load", "bpf load a b", "bpf load a/b --dry-run", "bpf swap", "bpf set", "bpf get",
 	      "bpf unload", "bpf set bpf_swift", "bpf set bpf_swift --prefix 10.0.0.1/8 ai_milli=1",
 	      "bpf set bpf_swift --prefix 10.0.0.0/33 ai_milli=1", "bpf set bpf_swift --delete", "bpf list --bogus",
 	      "clock show run", "clock run --iface", "clock read --dry-run", "ab", "ab h", "ab h --cc cubic,cubic --yes",

@@ -56,11 +56,14 @@ public:
 	};
 	using Ref = std::shared_ptr<Thing>;
 
-	std::map<std::string, FakeBpfFile> files = {{"/usr/lib/tcp_swift/bpf/bpf_swift.bpf.o", {}}};
+	std::map<std::string, FakeBpfFile> objects = {{"bpf_swift", {}}}; // that are built in
+	std::map<std::string, FakeBpfFile> files;
 	swift::BpfAbilities can = {true, true, true, true};
 	std::map<std::string, Ref> pinned;
 	std::set<std::string> dirs;
 	std::vector<Ref> plain; // registered
+	bool mountable = true; // bpffs
+	bool pins_hidden = false; // as another mount namespace's are
 	std::set<std::string> names = {"cubic", "reno"}; // of the kernel itself, and of modules
 	std::set<std::string> tracepoints; // of modules
 	mutable std::vector<std::weak_ptr<Thing>> links;
@@ -116,11 +119,29 @@ public:
 
 	swift::BpfAbilities abilities() const override { return can; }
 	swift::Result<std::unique_ptr<swift::BpfObject>> open(const std::string &file) override;
+	swift::Result<std::unique_ptr<swift::BpfObject>> open_built_in(const std::string &name) override;
+	std::vector<std::string> built_in() const override
+	{
+		std::vector<std::string> all;
+
+		for (const auto &[name, object] : objects)
+			all.push_back(name);
+		return all;
+	}
+	swift::Result<void> mount_bpffs() override
+	{
+		if (!mountable)
+			return swift::errno_error("cannot mount bpffs at /sys/fs/bpf", EPERM);
+		can.bpffs = true;
+		return {};
+	}
 
 	swift::Result<std::vector<std::string>> pins(const std::string &dir) const override
 	{
 		std::set<std::string> found;
 
+		if (pins_hidden)
+			return std::vector<std::string>();
 		for (const std::string &each : dirs)
 			if (each.starts_with(dir + "/"))
 				found.insert(each.substr(dir.size() + 1));
@@ -131,7 +152,7 @@ public:
 	}
 	bool exists(const std::string &path) const override
 	{
-		return pinned.contains(path) || dirs.contains(path);
+		return !pins_hidden && (pinned.contains(path) || dirs.contains(path));
 	}
 	swift::Result<void> make_dir(const std::string &dir) override
 	{
@@ -286,14 +307,20 @@ public:
 			return swift::errno_error("cannot open " + pin, ENOENT);
 		return pinned.at(pin)->ops;
 	}
-	swift::Result<std::vector<swift::BpfOpsStatus>> find_ops(const std::string &name) const override
+	swift::Result<std::vector<swift::BpfOpsStatus>> all_ops() const override
 	{
 		std::vector<swift::BpfOpsStatus> out;
 
 		for (const Ref &thing : plain)
-			if (thing->ops.name == name)
-				out.push_back(thing->ops);
+			out.push_back(thing->ops);
+		for (const auto &weak : links)
+			if (const Ref link = weak.lock(); link && link->holds->map.ops)
+				out.push_back(link->holds->ops);
 		return out;
+	}
+	swift::Result<swift::BpfOpsParts> parts_of_ops(std::uint32_t) const override
+	{
+		return swift::BpfOpsParts{{{"cong_control", 7, 20, 10, 1000, 0, 0, 0}}, {"swift_params", "swift_flows"}};
 	}
 	swift::Result<void> unregister_ops(std::uint32_t id) override
 	{
@@ -362,7 +389,8 @@ private:
 
 class FakeBpfObject : public swift::BpfObject {
 public:
-	FakeBpfObject(FakeBpfHost &host, std::string file) : host_(host), file_(host.files.at(file)), path_(file)
+	FakeBpfObject(FakeBpfHost &host, const FakeBpfFile &file, std::string path)
+		: host_(host), file_(file), path_(std::move(path))
 	{
 		for (const swift::BpfMap &m : file_.maps) {
 			auto &thing = things_[m.name] = std::make_shared<FakeBpfHost::Thing>();
@@ -510,7 +538,15 @@ inline swift::Result<std::unique_ptr<swift::BpfObject>> FakeBpfHost::open(const 
 {
 	if (!files.contains(file))
 		return swift::errno_error("cannot open the BPF object " + file, ENOENT);
-	return std::unique_ptr<swift::BpfObject>(std::make_unique<FakeBpfObject>(*this, file));
+	return std::unique_ptr<swift::BpfObject>(std::make_unique<FakeBpfObject>(*this, files.at(file), file));
+}
+
+inline swift::Result<std::unique_ptr<swift::BpfObject>> FakeBpfHost::open_built_in(const std::string &name)
+{
+	if (!objects.contains(name))
+		return swift::Error{"no BPF object of this name is built in", name, {}, ENOENT};
+	return std::unique_ptr<swift::BpfObject>(
+		std::make_unique<FakeBpfObject>(*this, objects.at(name), "the built-in " + name));
 }
 
 // A host whose list of congestion controls is that kernel's.
@@ -518,7 +554,7 @@ class FakeBpfSystem : public FakeSystem {
 public:
 	explicit FakeBpfSystem(const FakeBpfHost &host) : host_(host)
 	{
-		files["/proc/mounts"] = "proc /proc proc rw 0 0\ncgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n";
+		files["/proc/self/mounts"] = "proc /proc proc rw 0 0\ncgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n";
 	}
 	swift::Result<std::string> read_file(const std::string &path) const override
 	{

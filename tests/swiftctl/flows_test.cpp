@@ -78,7 +78,36 @@ TEST(flows, only_swift_unless_all)
 {
 	EXPECT_EQ(ports({}), (Ports{40000, 40002, 40004, 40006}));
 	EXPECT_EQ(ports(with([](auto &o) { o.all = true; })),
-		  (Ports{40000, 40002, 40004, 40008, 40006}));
+		  (Ports{40000, 40002, 22, 40004, 40008, 40006}));
+}
+
+TEST(flows, all_says_why_there_is_no_breakdown)
+{
+	auto all = FlowQuery::from(with([](auto &o) { o.all = true; }));
+	auto ours = FlowQuery::from({});
+	FlowSnapshot s;
+	std::vector<Flow> flows = six();
+
+	for (int i = 0; i < 2; i++) {
+		flows.push_back(flows[5]);
+		flows.back().cc = "bpf_swift";
+	}
+	choose(flows, *all, s);
+	s.records_readable = false;
+	EXPECT_EQ(s.flows.size(), 8U);
+	EXPECT_EQ(flow_notes(s, *all),
+		  (std::vector<std::string>{"no breakdown of 2 flows of bpf_swift: the records of BPF variants need root",
+					    "no breakdown of 1 flow of cubic: they measure no delays of fabric and host"}));
+	s.records_readable = true;
+	EXPECT_EQ(flow_notes(s, *all)[0], "no breakdown of 2 flows of bpf_swift: the kernel gave no record of them");
+
+	FlowSnapshot few;
+
+	choose(flows, *ours, few);
+	EXPECT_EQ(few.flows.size(), 4U);
+	EXPECT_EQ(flow_notes(few, *ours)[1],
+		  "no breakdown of 2 flows of bpf_swift: the kernel gave no record of them; --all shows them");
+	EXPECT_EQ(flow_notes({}, *all)[0], "no flows");
 }
 
 TEST(flows, filters)
@@ -178,12 +207,12 @@ TEST(flows, table_shows_what_a_person_expects)
 	choose(six(), *query, s);
 	const auto lines = render(flow_table(s.flows), {}).lines;
 
-	ASSERT_EQ(lines.size(), 6U);
-	EXPECT_EQ(lines[0], "local            remote          cc          state  window  limit    held_by      srtt_us  min_rtt_us  "
+	ASSERT_EQ(lines.size(), 7U);
+	EXPECT_EQ(lines[0], "local            remote           cc          state  window  limit    held_by      srtt_us  min_rtt_us  "
 			    "fabric_us  host_us  target_us  stamps   cwnd  rate_B/s  retrans");
-	EXPECT_EQ(lines[2], "10.1.0.1:40002   10.1.0.10:443   swift       estab  0.0123  fabric   application      480          30  "
+	EXPECT_EQ(lines[2], "10.1.0.1:40002   10.1.0.10:443    swift       estab  0.0123  fabric   application      480          30  "
 			    "    401.2      9.0      131.0  hw/none     1      950k        3");
-	EXPECT_EQ(lines[4], "10.1.0.1:40008   192.0.2.80:443  swift-reno  estab       -  guarded  application    30000       29000  "
+	EXPECT_EQ(lines[5], "10.1.0.1:40008   192.0.2.80:443   swift-reno  estab       -  guarded  application    30000       29000  "
 			    "        -        -          -  -          44     12.0M        0");
 }
 

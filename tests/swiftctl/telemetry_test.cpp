@@ -27,7 +27,7 @@ using swift_test::FakeBpfSystem;
 namespace {
 
 const std::string telemetry_pins = "/sys/fs/bpf/tcp_swift/telemetry";
-constexpr const char *object = "/usr/lib/tcp_swift/bpf/swift_telemetry.bpf.o";
+constexpr const char *object = "telemetry";
 
 template <typename T> BpfBytes bytes_of(const T &value)
 {
@@ -66,11 +66,11 @@ struct TelemetryMachine {
 
 	TelemetryMachine()
 	{
-		FakeBpfFile &swift = host.files["/usr/lib/tcp_swift/bpf/bpf_swift.bpf.o"];
+		FakeBpfFile &swift = host.objects["bpf_swift"];
 
 		swift.maps.push_back({"telemetry_on", 2, 4, 4, 1, false, false});
 		host.files["/tmp/second.bpf.o"] = swift;
-		host.files[object] = telemetry_file();
+		host.objects[object] = telemetry_file();
 		module(true);
 	}
 	void module(bool there)
@@ -278,13 +278,13 @@ TEST(BpfTelemetry, SaysInOneLineWhatIsWrong)
 	};
 
 	EXPECT_NE(error_of(load([](TelemetryMachine &m) { m.host.can.btf = false; })).find("no BTF"), std::string::npos);
-	EXPECT_NE(error_of(load([](TelemetryMachine &m) { m.host.can.bpffs = false; })).find("bpffs is not mounted"),
+	EXPECT_NE(error_of(load([](TelemetryMachine &m) { m.host.can.bpffs = m.host.mountable = false; })).find("cannot mount bpffs"),
 		  std::string::npos);
 	EXPECT_EQ(error_of(load([](TelemetryMachine &m) { m.system.root = false; })), "needs root (--dry-run does not)");
 	EXPECT_NE(error_of(load([](TelemetryMachine &m) { (void)m.telemetry.load({}); })).find("loaded already"),
 		  std::string::npos);
-	EXPECT_NE(error_of(load([](TelemetryMachine &m) { m.host.files.erase(object); })).find("cannot open"), std::string::npos);
-	EXPECT_NE(error_of(load([](TelemetryMachine &m) { m.host.files[object].maps[0].value_bytes = 8; })).find("another version"),
+	EXPECT_NE(error_of(load([](TelemetryMachine &m) { m.host.objects.erase(object); })).find("is built in"), std::string::npos);
+	EXPECT_NE(error_of(load([](TelemetryMachine &m) { m.host.objects[object].maps[0].value_bytes = 8; })).find("another version"),
 		  std::string::npos);
 	EXPECT_EQ(with(&TelemetryRequest::v4_len, "33"), "--v4-len: '33' (allowed: 0 to 32)");
 	EXPECT_EQ(with(&TelemetryRequest::v6_len, "x"), "--v6-len: 'x' (allowed: 0 to 128)");
@@ -331,7 +331,7 @@ TEST(BpfTelemetry, WatchesVariantsThatComeBeforeOrAfter)
 		if (!before) {
 			ASSERT_EQ(error_of(m.load_swift()), "");
 		}
-		EXPECT_TRUE(m.watches("cong_control of /usr/lib"));
+		EXPECT_TRUE(m.watches("cong_control of the built-in"));
 		EXPECT_EQ(m.on(), 1U);
 		EXPECT_EQ(m.telemetry.status()->watched, std::vector<std::string>{"bpf_swift"});
 
@@ -341,10 +341,10 @@ TEST(BpfTelemetry, WatchesVariantsThatComeBeforeOrAfter)
 		r.name = "bpf_swift";
 		r.file = "/tmp/second.bpf.o";
 		ASSERT_EQ(error_of(m.variants.swap(r)), "");
-		EXPECT_TRUE(m.watches("cong_control of /usr/lib"));
+		EXPECT_TRUE(m.watches("cong_control of the built-in"));
 		EXPECT_TRUE(m.watches("cong_control of /tmp/second"));
 		ASSERT_EQ(error_of(m.variants.swap(r)), "");
-		EXPECT_FALSE(m.watches("cong_control of /usr/lib"));
+		EXPECT_FALSE(m.watches("cong_control of the built-in"));
 		EXPECT_TRUE(m.watches("cong_control of /tmp/second"));
 
 		// Gone, nothing of it is held.
@@ -360,7 +360,7 @@ TEST(BpfTelemetry, AVariantThatCannotBeWatchedLoadsAllTheSame)
 {
 	TelemetryMachine m;
 
-	m.host.files["/usr/lib/tcp_swift/bpf/bpf_swift.bpf.o"].functions.clear();
+	m.host.objects["bpf_swift"].functions.clear();
 	ASSERT_EQ(error_of(m.telemetry.load({})), "");
 	const BpfReport report = m.load_swift();
 
@@ -577,7 +577,7 @@ TEST(Telemetry, ReadingThePrefixesLeavesTheFlowsAlone)
 	CountingHost host;
 	FakeBpfSystem system(host);
 
-	host.files[object] = telemetry_file();
+	host.objects[object] = telemetry_file();
 	ASSERT_EQ(error_of(BpfTelemetry(system, host).load({})), "");
 	put(host, "prefixes", bytes_of(prefix_key("10.1.2.0/24", "swift")), bytes_of(prefix_with(10, 40000)));
 	telemetry_flow flow{};

@@ -5,7 +5,6 @@
 # service: a module that goes, a clock that is set, a kill, and the rights of its unit alone.
 
 swiftd=${SWIFTD:-$top/out/build/userspace/swiftd}
-objects=$top/out/bpf
 prefix=10.0.1.0/24
 port=9464
 interval_s=0.5
@@ -161,7 +160,7 @@ ok 'swiftd: starts without it' swiftd_start
 
 # --- Telemetry --------------------------------------------------------------------------------------
 
-ok 'swiftd: telemetry loads' "$swiftctl" bpf load telemetry --object "$objects/swift_telemetry.bpf.o"
+ok 'swiftd: telemetry loads' "$swiftctl" bpf load telemetry
 ok 'swiftd: histograms come from BPF' becomes 30 ".histograms == \"bpf\" and (.prefixes[] | select(.dst_prefix == \"$prefix\") | .fabric_ns.n > 20 and .remote_host_ns.n > 0 and .local_host_ns.n > 0)"
 diag "$(jq -c '.prefixes[0] | [.flows, .fabric_ns.n, .fabric_ns.p50, .remote_host_ns.p50, .local_host_ns.p50]' "$work/summary.json")"
 ok 'swiftd: many more than one each flow and interval' becomes 30 '.prefixes[0] | .fabric_ns.n > 2 * .flows'
@@ -220,7 +219,7 @@ cat >"$work/unit" <<-EOF # ProtectSystem=strict, ProtectKernelTunables
 	if touch /etc/swiftd-was-here || sysctl -qw net.ipv4.tcp_swift.echo=1; then exit 1; fi 2>/dev/null
 	exec ${rights_of_unit[*]} "\$@"
 EOF
-"$swiftctl" bpf load bpf_swift --set max_rtt_ns=1000000000 --set target_policy=static --set base_target_ns=4000000 --set endpoint_target_ns=4000000 --object "$objects/bpf_swift.bpf.o" 2>"$work/notes" || cat "$work/notes"
+"$swiftctl" bpf load bpf_swift --set max_rtt_ns=1000000000 --set target_policy=static --set base_target_ns=4000000 --set endpoint_target_ns=4000000 2>"$work/notes" || cat "$work/notes"
 flows_end
 iperf_server h2 -1
 ip netns exec h1 iperf3 -c "$h2_ip4" -t 3000 -P 3 -C bpf_swift >"$work/iperf" 2>&1 &

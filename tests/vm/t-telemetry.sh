@@ -8,7 +8,7 @@ pins=/sys/fs/bpf/tcp_swift
 mountpoint -q /sys/fs/bpf || mount -t bpf bpf /sys/fs/bpf
 modprobe -a tcp_dctcp 2>/dev/null
 
-telemetry() { "$swiftctl" bpf load telemetry --object "$objects/swift_telemetry.bpf.o" "$@"; }
+telemetry() { "$swiftctl" bpf load telemetry "$@"; }
 # The number that a jq filter makes of `swiftctl delays --json`, of all namespaces or of one.
 delays() { # FILTER [ARG...]
 	"$swiftctl" delays --json --all-netns "${@:2}" | jq "$1"
@@ -63,7 +63,7 @@ ok 'telemetry: --dry-run' telemetry --dry-run
 ok 'telemetry: which loads nothing' no_telemetry
 ok 'telemetry: options out of range' says "v4-len: '33' (allowed: 0 to 32)" telemetry --v4-len 33
 ok 'telemetry: an object that is none' says 'not the telemetry' "$swiftctl" bpf load telemetry --object "$objects/bpf_gcn.bpf.o"
-ok 'telemetry: not for root alone' says 'needs root' setpriv --reuid 65534 --clear-groups "$swiftctl" bpf load telemetry --object "$objects/swift_telemetry.bpf.o"
+ok 'telemetry: not for root alone' says 'needs root' setpriv --reuid 65534 --clear-groups "$swiftctl" bpf load telemetry
 ok 'telemetry: nothing of this stays' no_telemetry
 
 # --- The module -----------------------------------------------------------------------------
@@ -163,7 +163,7 @@ for cc in bpf_swift bpf_swift_v0 bpf_timely bpf_gcn; do
 	bpf_swift*) settings='--set max_rtt_ns=1000000000 --set base_target_ns=100000000 --set endpoint_target_ns=100000000' ;;
 	*) settings='' ;;
 	esac
-	ok "telemetry: $cc loads after it" eval "'$swiftctl' bpf load $cc $settings --object '$objects/$cc.bpf.o' 2>'$work/notes'; status=\$?; cat '$work/notes'; [ \$status = 0 ] && ! grep -q 'does not watch' '$work/notes'"
+	ok "telemetry: $cc loads after it" eval "'$swiftctl' bpf load $cc $settings 2>'$work/notes'; status=\$?; cat '$work/notes'; [ \$status = 0 ] && ! grep -q 'does not watch' '$work/notes'"
 	ok "telemetry: $cc carries traffic" carry $cc -n 16M
 	ok "telemetry: and is counted" holds "[.prefixes[] | select(.cc == \"$cc\" and .samples > 10 and .rtt_ns.count > 10 and .window_q16.count == .samples)] | length == 1"
 done
@@ -186,7 +186,7 @@ while read -r program count; do
 done <"$work/counts"
 
 before=$(delays '[.prefixes[] | select(.cc == "bpf_swift").samples] | add')
-ok 'telemetry: a swap under way' "$swiftctl" bpf swap bpf_swift --object "$objects/bpf_swift.bpf.o"
+ok 'telemetry: a swap under way' "$swiftctl" bpf swap bpf_swift
 ok 'telemetry: and traffic' carry bpf_swift -n 16M
 ok 'telemetry: which is counted' holds "([.prefixes[] | select(.cc == \"bpf_swift\").samples] | add) > $before + 5"
 ok 'telemetry: a variant unloads' "$swiftctl" bpf unload bpf_gcn

@@ -8,8 +8,11 @@
 #include <fcntl.h>
 #include <linux/bpf.h>
 #include <linux/magic.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -23,9 +26,11 @@
 #include <map>
 #include <set>
 
+#include "built_in.h"
 #include "clock_ns.h"
 #include "fd.h"
 #include "text.h"
+#include "uapi/tcp_swift.h"
 
 namespace swift {
 
@@ -38,6 +43,9 @@ constexpr int errno_not_supported = 524; // ENOTSUPP, which strerror does not kn
 constexpr int handle_kernfs = 0xfe; // FILEID_KERNFS
 
 constexpr std::size_t verifier_log_bytes = 16U << 20; // untouched until written to
+constexpr const char *bpffs = "/sys/fs/bpf";
+constexpr const char *init_root = "/proc/1/root"; // as the mount namespace of pid 1 has it
+constexpr const char *storage_name = "swift_flows"; // of bpf/maps.h
 constexpr const char *ops_value_type = "bpf_struct_ops_tcp_congestion_ops";
 
 Error bpf_error(const std::string &what, int code)
@@ -126,9 +134,55 @@ template <typename Info> Result<Info> info_of(int fd, const std::string &what)
 	return info;
 }
 
+bool is_bpffs(const std::string &dir)
+{
+	struct statfs fs {};
+
+	return statfs(dir.c_str(), &fs) == 0 && static_cast<unsigned long>(fs.f_type) == BPF_FS_MAGIC;
+}
+
+// Where a path below bpffs is for us. In a mount namespace without one (`ip netns exec` makes such)
+// it is that of pid 1, where it lasts.
+std::string seen_at(const std::string &path)
+{
+	if (path.starts_with(bpffs) && !is_bpffs(bpffs) && is_bpffs(std::string(init_root) + bpffs))
+		return init_root + path;
+	return path;
+}
+
+std::string mount_namespace_of(const char *process)
+{
+	std::error_code code;
+
+	return std::filesystem::read_symlink(std::string("/proc/") + process + "/ns/mnt", code).string();
+}
+
+int mount_bpffs_here()
+{
+	return mount("bpf", bpffs, "bpf", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=0700") < 0 ? errno : 0;
+}
+
+// In the mount namespace that @ns is of: a process cannot come back from there, so a child goes.
+int mount_bpffs_in(const Fd &ns)
+{
+	const pid_t child = fork();
+	int status = 0;
+
+	if (child == 0) {
+		const bool there = unshare(CLONE_FS) == 0 && setns(ns.get(), CLONE_NEWNS) == 0;
+
+		_exit(there ? mount_bpffs_here() : errno);
+	}
+	if (child < 0)
+		return errno;
+	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+		continue;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : ECHILD;
+}
+
 Result<Fd> open_pin(const std::string &pin)
 {
-	Fd fd(bpf_obj_get(pin.c_str()));
+	Fd fd(bpf_obj_get(seen_at(pin).c_str()));
 
 	if (!fd)
 		return bpf_error("cannot open " + pin, errno);
@@ -152,7 +206,7 @@ template <typename Info> Result<Pinned<Info>> open_pinned(const std::string &pin
 
 Result<void> pin_fd(int fd, const std::string &pin)
 {
-	if (bpf_obj_pin(fd, pin.c_str()) < 0)
+	if (bpf_obj_pin(fd, seen_at(pin).c_str()) < 0)
 		return bpf_error("cannot pin " + pin, errno);
 	return {};
 }
@@ -182,6 +236,51 @@ BpfMap describe(const bpf_map_info &info)
 	m.max_entries = info.max_entries;
 	m.ops = info.type == BPF_MAP_TYPE_STRUCT_OPS;
 	return m;
+}
+
+BpfProgramStatus describe(const bpf_prog_info &info)
+{
+	BpfProgramStatus s;
+
+	s.name = info.name;
+	s.id = info.id;
+	s.verified_insns = info.verified_insns;
+	s.xlated_insns = info.xlated_prog_len / static_cast<std::uint32_t>(sizeof(bpf_insn));
+	s.loaded_ns = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME) +
+		      static_cast<std::int64_t>(info.load_time);
+	s.misses = info.recursion_misses;
+	s.runs = info.run_cnt;
+	s.run_ns = info.run_time_ns;
+	return s;
+}
+
+std::vector<std::uint32_t> maps_of_program(const Fd &program)
+{
+	std::vector<std::uint32_t> ids(64);
+	bpf_prog_info info{};
+	std::uint32_t size = sizeof(info);
+
+	info.nr_map_ids = static_cast<std::uint32_t>(ids.size());
+	info.map_ids = reinterpret_cast<std::uintptr_t>(ids.data());
+	if (bpf_obj_get_info_by_fd(program.get(), &info, &size) < 0)
+		return {};
+	ids.resize(std::min<std::size_t>(ids.size(), info.nr_map_ids));
+	return ids;
+}
+
+// Calls @visit with each map that the kernel has, and its description; false: not allowed.
+template <typename Visit> bool visit_maps(const Visit &visit)
+{
+	std::uint32_t id = 0;
+
+	while (bpf_map_get_next_id(id, &id) == 0) {
+		Fd fd(bpf_map_get_fd_by_id(id));
+		const auto info = fd ? info_of<bpf_map_info>(fd.get(), "a map") : Result<bpf_map_info>(Error{});
+
+		if (info) // else it has gone meanwhile
+			visit(std::move(fd), *info);
+	}
+	return errno == ENOENT;
 }
 
 // Where things are in the value of a struct_ops map of a congestion control, in this kernel.
@@ -283,6 +382,14 @@ struct OpsValue {
 		std::memcpy(&w, bytes.data() + at, sizeof(w));
 		return w;
 	}
+	// Of the function at @at the kernel shows the id of its program; 0: it has none.
+	[[nodiscard]] std::uint32_t program_id(std::size_t at) const
+	{
+		unsigned long slot = 0;
+
+		std::memcpy(&slot, bytes.data() + at, sizeof(slot));
+		return static_cast<std::uint32_t>(slot);
+	}
 };
 
 BpfOpsStatus describe(const OpsValue &v, const std::optional<OpsLayout> &layout)
@@ -327,31 +434,22 @@ BpfProgramKind kind_of(const bpf_program *p)
 class RealObject final : public BpfObject {
 public:
 	// @cong_control_args: of this kernel's cong_control, 2 or 4 (6.10); 0: not known.
-	static Result<std::unique_ptr<BpfObject>> open(const std::string &file,
-						       std::uint8_t cong_control_args)
+	static Result<std::unique_ptr<BpfObject>> open(const std::string &file, std::uint8_t cong_control_args)
 	{
-		auto self = std::make_unique<RealObject>();
-
 		if (access(file.c_str(), R_OK) < 0)
 			return errno_error("cannot open the BPF object " + file, errno);
-		self->object_.reset(bpf_object__open_file(file.c_str(), nullptr));
-		if (const long code = libbpf_get_error(self->object_.get()); code != 0) {
-			(void)self->object_.release(); // newer libbpf: null; older: a code, not an object
-			return Error{"not a BPF object that libbpf can read: " +
-					     (self->messages_.first().empty() ?
-						      std::string(std::strerror(static_cast<int>(-code))) :
-						      self->messages_.first()),
-				     file};
-		}
-		self->file_ = file;
-		// Pins are ours to choose.
-		bpf_map *m = nullptr;
+		return open(file, cong_control_args,
+			    [&] { return bpf_object__open_file(file.c_str(), nullptr); });
+	}
+	static Result<std::unique_ptr<BpfObject>> open(const BuiltInObject &built_in,
+						       std::uint8_t cong_control_args)
+	{
+		const std::string name(built_in.name);
+		LIBBPF_OPTS(bpf_object_open_opts, options, .object_name = name.c_str());
 
-		bpf_object__for_each_map(m, self->object_.get())
-			bpf_map__set_pin_path(m, nullptr);
-		if (auto ok = self->set_constant("cong_control_args", {std::byte{cong_control_args}}); !ok)
-			return ok.error();
-		return std::unique_ptr<BpfObject>(std::move(self));
+		return open("the built-in " + name, cong_control_args, [&] {
+			return bpf_object__open_mem(built_in.bytes.data(), built_in.bytes.size(), &options);
+		});
 	}
 
 	std::vector<BpfProgram> programs() const override
@@ -578,6 +676,32 @@ private:
 		void operator()(bpf_object *o) const { bpf_object__close(o); }
 	};
 
+	template <typename Open>
+	static Result<std::unique_ptr<BpfObject>> open(const std::string &what, std::uint8_t cong_control_args,
+						       Open open_it)
+	{
+		auto self = std::make_unique<RealObject>();
+
+		self->object_.reset(open_it());
+		if (const long code = libbpf_get_error(self->object_.get()); code != 0) {
+			(void)self->object_.release(); // newer libbpf: null; older: a code, not an object
+			return Error{"not a BPF object that libbpf can read: " +
+					     (self->messages_.first().empty() ?
+						      std::string(std::strerror(static_cast<int>(-code))) :
+						      self->messages_.first()),
+				     what};
+		}
+		self->file_ = what;
+		// Pins are ours to choose.
+		bpf_map *m = nullptr;
+
+		bpf_object__for_each_map(m, self->object_.get())
+			bpf_map__set_pin_path(m, nullptr);
+		if (auto ok = self->set_constant("cong_control_args", {std::byte{cong_control_args}}); !ok)
+			return ok.error();
+		return std::unique_ptr<BpfObject>(std::move(self));
+	}
+
 	[[nodiscard]] bpf_program *find_program(const std::string &name) const
 	{
 		return bpf_object__find_program_by_name(object_.get(), name.c_str());
@@ -623,22 +747,45 @@ class RealHost final : public BpfHost {
 public:
 	BpfAbilities abilities() const override
 	{
-		struct statfs fs {};
 		BpfAbilities a;
 
 		a.btf = types().known();
 		a.struct_ops = types().ops_layout().has_value();
 		a.ops_links = types().has_struct("bpf_struct_ops_link");
-		a.bpffs = statfs("/sys/fs/bpf", &fs) == 0 &&
-			  static_cast<unsigned long>(fs.f_type) == BPF_FS_MAGIC;
+		a.bpffs = is_bpffs(bpffs) || is_bpffs(std::string(init_root) + bpffs);
 		return a;
 	}
 
 	Result<std::unique_ptr<BpfObject>> open(const std::string &file) override
 	{
-		const auto layout = types().ops_layout();
+		return RealObject::open(file, cong_control_args());
+	}
+	Result<std::unique_ptr<BpfObject>> open_built_in(const std::string &name) override
+	{
+		for (const BuiltInObject &object : built_in_objects())
+			if (object.name == name)
+				return RealObject::open(object, cong_control_args());
+		return Error{"no BPF object of this name is built in", name, {}, ENOENT};
+	}
+	std::vector<std::string> built_in() const override
+	{
+		std::vector<std::string> names;
 
-		return RealObject::open(file, layout ? layout->cong_control_args : std::uint8_t{0});
+		for (const BuiltInObject &object : built_in_objects())
+			names.emplace_back(object.name);
+		return names;
+	}
+	Result<void> mount_bpffs() override
+	{
+		// In a mount namespace of our own it would go when we do.
+		const bool own = mount_namespace_of("self") != mount_namespace_of("1");
+		const Fd init(own ? ::open("/proc/1/ns/mnt", O_RDONLY | O_CLOEXEC) : -1);
+
+		if (init && mount_bpffs_in(init) == 0)
+			return {};
+		if (const int code = mount_bpffs_here(); code != 0)
+			return errno_error("cannot mount bpffs at " + std::string(bpffs), code);
+		return {};
 	}
 
 	Result<std::vector<std::string>> pins(const std::string &dir) const override
@@ -646,29 +793,29 @@ public:
 		std::vector<std::string> names;
 		std::error_code code;
 
-		for (const auto &entry : std::filesystem::directory_iterator(dir, code))
+		for (const auto &entry : std::filesystem::directory_iterator(seen_at(dir), code))
 			names.push_back(entry.path().filename().string());
 		if (code && code.value() != ENOENT)
 			return errno_error("cannot list " + dir, code.value());
 		std::sort(names.begin(), names.end());
 		return names;
 	}
-	bool exists(const std::string &path) const override { return access(path.c_str(), F_OK) == 0; }
+	bool exists(const std::string &path) const override { return access(seen_at(path).c_str(), F_OK) == 0; }
 	Result<void> make_dir(const std::string &dir) override
 	{
-		if (mkdir(dir.c_str(), 0700) < 0 && errno != EEXIST)
+		if (mkdir(seen_at(dir).c_str(), 0700) < 0 && errno != EEXIST)
 			return errno_error("cannot make " + dir, errno);
 		return {};
 	}
 	Result<void> remove_pin(const std::string &pin) override
 	{
-		if (unlink(pin.c_str()) < 0 && errno != ENOENT)
+		if (unlink(seen_at(pin).c_str()) < 0 && errno != ENOENT)
 			return errno_error("cannot remove " + pin, errno);
 		return {};
 	}
 	Result<void> remove_dir(const std::string &dir) override
 	{
-		if (rmdir(dir.c_str()) < 0 && errno != ENOENT && errno != ENOTEMPTY)
+		if (rmdir(seen_at(dir).c_str()) < 0 && errno != ENOENT && errno != ENOTEMPTY)
 			return errno_error("cannot remove " + dir, errno);
 		return {};
 	}
@@ -791,24 +938,8 @@ public:
 
 	Result<BpfProgramStatus> program(const std::string &pin) const override
 	{
-		const auto program = open_pinned<bpf_prog_info>(pin);
-
-		if (!program)
-			return program.error();
-
-		const bpf_prog_info &info = program->info;
-		BpfProgramStatus s;
-
-		s.name = info.name;
-		s.id = info.id;
-		s.verified_insns = info.verified_insns;
-		s.xlated_insns = info.xlated_prog_len / static_cast<std::uint32_t>(sizeof(bpf_insn));
-		s.loaded_ns = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME) +
-			      static_cast<std::int64_t>(info.load_time);
-		s.misses = info.recursion_misses;
-		s.runs = info.run_cnt;
-		s.run_ns = info.run_time_ns;
-		return s;
+		return open_pinned<bpf_prog_info>(pin).and_then(
+			[](auto &program) { return Result<BpfProgramStatus>(describe(program.info)); });
 	}
 
 	Result<std::string> cgroup_of(const std::string &link_pin) const override
@@ -852,26 +983,48 @@ public:
 	{
 		return open_pin(pin).and_then([&](Fd &fd) { return ops_status(fd.get()); });
 	}
-	Result<std::vector<BpfOpsStatus>> find_ops(const std::string &name) const override
+	Result<std::vector<BpfOpsStatus>> all_ops() const override
 	{
 		std::vector<BpfOpsStatus> out;
-		std::uint32_t id = 0;
+		const auto layout = types().ops_layout();
+		const bool allowed = visit_maps([&](const Fd &fd, const bpf_map_info &info) {
+			if (info.type != BPF_MAP_TYPE_STRUCT_OPS)
+				return;
+			if (const auto value = OpsValue::read(fd.get()))
+				out.push_back(describe(*value, layout));
+		});
 
-		while (bpf_map_get_next_id(id, &id) == 0) {
-			const Fd fd(bpf_map_get_fd_by_id(id));
-
-			if (!fd) // it has gone meanwhile
-				continue;
-			auto info = info_of<bpf_map_info>(fd.get(), "a map");
-
-			if (!info || info->type != BPF_MAP_TYPE_STRUCT_OPS)
-				continue;
-			if (auto status = ops_status(fd.get()); status && status->name == name)
-				out.push_back(*status);
-		}
-		if (errno != ENOENT)
+		if (!allowed)
 			return bpf_error("cannot list the kernel's BPF maps", errno);
 		return out;
+	}
+	Result<BpfOpsParts> parts_of_ops(std::uint32_t id) const override
+	{
+		const Fd fd(bpf_map_get_fd_by_id(id));
+		const auto layout = types().ops_layout();
+		auto value = fd ? OpsValue::read(fd.get()) :
+				  Result<OpsValue>(bpf_error("cannot open struct_ops map " + std::to_string(id), errno));
+		BpfOpsParts parts;
+		std::set<std::uint32_t> maps;
+
+		if (!value)
+			return value.error();
+		for (const std::size_t at : layout ? layout->functions : std::vector<std::size_t>()) {
+			const Fd program(bpf_prog_get_fd_by_id(value->program_id(at))); // there is none with 0
+			const auto info = program ? info_of<bpf_prog_info>(program.get(), "a program") :
+						    Result<bpf_prog_info>(Error{});
+
+			if (!info)
+				continue;
+			parts.programs.push_back(describe(*info));
+			for (const std::uint32_t map : maps_of_program(program))
+				maps.insert(map);
+		}
+		for (const std::uint32_t map : maps)
+			if (const Fd m(bpf_map_get_fd_by_id(map)); m)
+				if (const auto info = info_of<bpf_map_info>(m.get(), "a map"))
+					parts.maps.emplace_back(info->name);
+		return parts;
 	}
 	Result<void> unregister_ops(std::uint32_t id) override
 	{
@@ -897,17 +1050,16 @@ public:
 
 		std::fill_n(value->bytes.begin(), 2 * sizeof(std::uint32_t), std::byte{});
 		for (const std::size_t at : layout->functions) {
-			unsigned long slot = 0;
+			const std::uint32_t id = value->program_id(at);
 
-			std::memcpy(&slot, value->bytes.data() + at, sizeof(slot));
-			if (slot == 0)
+			if (id == 0)
 				continue;
-			Fd &program = programs.emplace_back(
-				bpf_prog_get_fd_by_id(static_cast<std::uint32_t>(slot)));
+			const Fd &program = programs.emplace_back(bpf_prog_get_fd_by_id(id));
 
 			if (!program)
-				return bpf_error("cannot open program " + std::to_string(slot), errno);
-			slot = static_cast<unsigned long>(program.get());
+				return bpf_error("cannot open program " + std::to_string(id), errno);
+			const auto slot = static_cast<unsigned long>(program.get());
+
 			std::memcpy(value->bytes.data() + at, &slot, sizeof(slot));
 		}
 
@@ -937,6 +1089,12 @@ private:
 			types_.emplace();
 		return *types_;
 	}
+	[[nodiscard]] std::uint8_t cong_control_args() const
+	{
+		const auto layout = types().ops_layout();
+
+		return layout ? layout->cong_control_args : std::uint8_t{0};
+	}
 	Result<BpfOpsStatus> ops_status(int fd) const
 	{
 		return OpsValue::read(fd).and_then(
@@ -958,7 +1116,7 @@ private:
 
 	static Result<void> rename_with(const std::string &from, const std::string &to, unsigned flags)
 	{
-		if (renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), flags) < 0)
+		if (renameat2(AT_FDCWD, seen_at(from).c_str(), AT_FDCWD, seen_at(to).c_str(), flags) < 0)
 			return errno_error("cannot rename " + from + " to " + to, errno);
 		return {};
 	}
@@ -972,7 +1130,7 @@ private:
 		handle->handle_bytes = sizeof(id);
 		handle->handle_type = handle_kernfs;
 		std::memcpy(bytes.data() + sizeof(file_handle), &id, sizeof(id));
-		for (const char *mount : {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"}) {
+		for (const char *mount : {"/sys/fs/cgroup", "/sys/fs/cgroup/unified", "/proc/1/root/sys/fs/cgroup"}) {
 			const Fd root(::open(mount, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 			struct statfs fs {};
 
@@ -1002,13 +1160,23 @@ private:
 std::vector<Fd> bpf_flow_storages()
 {
 	std::vector<Fd> out;
+	const bool all = visit_maps([&](Fd &&fd, const bpf_map_info &info) {
+		if (info.type == BPF_MAP_TYPE_SK_STORAGE && info.name == std::string_view(storage_name) &&
+		    info.value_size >= sizeof(tcp_swift_info))
+			out.push_back(std::move(fd));
+	});
+
+	if (all) {
+		std::reverse(out.begin(), out.end()); // the newest first: a request has room for some
+		return out;
+	}
 	std::error_code code;
 
-	for (const auto &entry : std::filesystem::directory_iterator("/sys/fs/bpf/tcp_swift", code)) {
+	for (const auto &entry : std::filesystem::directory_iterator(seen_at("/sys/fs/bpf/tcp_swift"), code)) {
 		// A variant that is being made has the maps of the one that it replaces.
 		if (entry.path().string().ends_with("~new"))
 			continue;
-		if (Fd fd(bpf_obj_get((entry.path() / "swift_flows").c_str())); fd)
+		if (Fd fd(bpf_obj_get((entry.path() / storage_name).c_str())); fd)
 			out.push_back(std::move(fd));
 	}
 	return out;

@@ -82,7 +82,13 @@ struct BpfOpsStatus {
 	bool by_link = false;
 };
 
-// An object file. What it has loaded and attached ends with it, unless it is pinned, and but
+// What a struct_ops that somebody has registered is made of.
+struct BpfOpsParts {
+	std::vector<BpfProgramStatus> programs;
+	std::vector<std::string> maps; // that they use, by name
+};
+
+// An object. What it has loaded and attached ends with it, unless it is pinned, and but
 // for a plain registration.
 class BpfObject {
 public:
@@ -126,7 +132,7 @@ struct BpfAbilities {
 	bool btf = false;
 	bool struct_ops = false; // for congestion controls
 	bool ops_links = false; // 6.4: registration that a pin holds, with atomic swap
-	bool bpffs = false; // mounted where the pins go
+	bool bpffs = false; // mounted where the pins go: here, or where pid 1 is
 };
 
 class BpfHost {
@@ -138,6 +144,10 @@ public:
 
 	[[nodiscard]] virtual BpfAbilities abilities() const = 0;
 	virtual Result<std::unique_ptr<BpfObject>> open(const std::string &file) = 0;
+	// Of those inside the program; ENOENT if there is none of that name.
+	virtual Result<std::unique_ptr<BpfObject>> open_built_in(const std::string &name) = 0;
+	[[nodiscard]] virtual std::vector<std::string> built_in() const = 0;
+	virtual Result<void> mount_bpffs() = 0;
 
 	// Pins. A directory that is not there is empty.
 	virtual Result<std::vector<std::string>> pins(const std::string &dir) const = 0;
@@ -172,8 +182,9 @@ public:
 	virtual Result<void> replace_ops(const std::string &link_pin, const std::string &pin) = 0;
 
 	virtual Result<BpfOpsStatus> ops(const std::string &pin) const = 0;
-	// All struct_ops of that name that the kernel has, registered or not.
-	virtual Result<std::vector<BpfOpsStatus>> find_ops(const std::string &name) const = 0;
+	// All struct_ops that the kernel has, registered or not, whoever has pinned them where.
+	virtual Result<std::vector<BpfOpsStatus>> all_ops() const = 0;
+	virtual Result<BpfOpsParts> parts_of_ops(std::uint32_t id) const = 0;
 	// Of plain registrations.
 	virtual Result<void> unregister_ops(std::uint32_t id) = 0;
 	// A struct_ops like an unregistered one, with its programs: registered, and pinned at @to.
@@ -182,8 +193,8 @@ public:
 
 std::unique_ptr<BpfHost> real_bpf_host();
 
-// The socket storages of all variants that are loaded, for DiagClient::dump(); without the
-// rights to see them, none.
+// The socket storages of all variants that have flows, for DiagClient::dump(): whoever may see all
+// of the kernel's maps (CAP_SYS_ADMIN) needs no pin of theirs; without any rights, none.
 [[nodiscard]] std::vector<Fd> bpf_flow_storages();
 
 } // namespace swift

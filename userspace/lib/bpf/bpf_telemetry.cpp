@@ -19,7 +19,6 @@ namespace swift {
 
 namespace {
 
-constexpr const char *object_name = "swift_telemetry.bpf.o";
 constexpr const char *tracepoint = "swift_sample";
 constexpr const char *decided = "swift_decided_at"; // of a variant
 constexpr const char *module_program = "telemetry_module";
@@ -163,7 +162,7 @@ Result<std::unique_ptr<BpfObject>> BpfTelemetry::open_again(const std::string &d
 
 	std::memcpy(&s, (*settings)->data(), sizeof(s));
 
-	auto object = host_.open(std::string(s.object, strnlen(s.object, sizeof(s.object))));
+	auto object = open_object(host_, std::string(s.object, strnlen(s.object, sizeof(s.object))), telemetry_name);
 
 	if (!object)
 		return object.error();
@@ -287,21 +286,22 @@ Result<BpfTelemetry::Plan> BpfTelemetry::plan(const TelemetryRequest &r, BpfRepo
 	if (plan.networks.size() > TELEMETRY_MAX_NETWORKS)
 		return Error{"--prefix: too many", std::to_string(plan.networks.size()),
 			     "up to " + std::to_string(TELEMETRY_MAX_NETWORKS)};
-	plan.file = r.file.empty() ? std::string(bpf_object_dir) + "/" + object_name : r.file;
+	plan.file = object_text(r.file, telemetry_name);
 	// Variants that come later want it again.
-	plan.file = std::filesystem::absolute(plan.file).string();
-	if (plan.file.size() >= sizeof(plan.settings.object))
-		return Error{"--object: a path too long", plan.file,
+	const std::string path = r.file.empty() ? r.file : std::filesystem::absolute(r.file).string();
+
+	if (path.size() >= sizeof(plan.settings.object))
+		return Error{"--object: a path too long", path,
 			     "up to " + std::to_string(sizeof(plan.settings.object) - 1) + " characters"};
 	report.usage = false;
 	plan.settings.v4_len = mapped_bits + *v4_len;
 	plan.settings.v6_len = *v6_len;
 	plan.settings.tx_one_in = *tx;
-	std::copy(plan.file.begin(), plan.file.end(), plan.settings.object);
+	std::copy(path.begin(), path.end(), plan.settings.object);
 	plan.max_flows = *flows;
 	plan.max_prefixes = *prefixes;
 
-	auto object = host_.open(plan.file);
+	auto object = open_object(host_, r.file, telemetry_name);
 
 	if (!object)
 		return object.error();
@@ -400,8 +400,8 @@ BpfReport BpfTelemetry::load(const TelemetryRequest &request)
 
 	if (!can.btf)
 		return failed(Error{"this kernel has no BTF (/sys/kernel/btf/vmlinux): it needs CONFIG_DEBUG_INFO_BTF"});
-	if (!can.bpffs)
-		return failed(Error{"bpffs is not mounted: mount -t bpf bpf /sys/fs/bpf"});
+	if (auto ok = need_bpffs(host_, report, dry); !ok)
+		return failed(ok.error());
 	if (host_.exists(telemetry_dir())) {
 		if (host_.exists(telemetry_dir() + "/" + telemetry_module_link) || !module_loaded(system_))
 			return failed(Error{"the telemetry is loaded already: swiftctl bpf unload telemetry"});

@@ -24,7 +24,7 @@ namespace swift {
 struct BpfReport;
 
 struct TelemetryRequest {
-	std::string file; // "": the installed one
+	std::string file; // "": the built-in one
 	std::vector<std::string> prefixes; // CIDR: counted as they are, not by length
 	std::string v4_len; // 0 .. 32; "": 24
 	std::string v6_len; // 0 .. 128; "": 64

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstring>
 #include <functional>
+#include <map>
 #include <span>
 #include <thread>
 
@@ -155,6 +156,28 @@ Result<void> check_bpf_name(const std::string &name)
 	return {};
 }
 
+Result<void> need_bpffs(BpfHost &host, BpfReport &report, bool dry_run)
+{
+	if (host.abilities().bpffs)
+		return {};
+	if (!dry_run)
+		if (auto ok = host.mount_bpffs(); !ok)
+			return ok;
+	report.notes.emplace_back(dry_run ? "bpffs would be mounted at /sys/fs/bpf" :
+					    "bpffs was not mounted: it is now, at /sys/fs/bpf");
+	return {};
+}
+
+Result<std::unique_ptr<BpfObject>> open_object(BpfHost &host, const std::string &file, const std::string &name)
+{
+	return file.empty() ? host.open_built_in(name) : host.open(file);
+}
+
+std::string object_text(const std::string &file, const std::string &name)
+{
+	return file.empty() ? "the built-in " + name : file;
+}
+
 /* --- What there is ------------------------------------------------------------------ */
 
 std::string BpfVariants::default_cc() const
@@ -192,11 +215,14 @@ std::size_t BpfVariants::flows_of(const std::string &name)
 
 Result<std::string> BpfVariants::root_cgroup() const
 {
-	const auto mounts = system_.read_file("/proc/mounts");
+	// `ip netns exec` has a /sys without it: then as pid 1 sees it.
+	for (const auto &[process, root] : {std::pair("self", ""), std::pair("1", "/proc/1/root")}) {
+		const auto mounts = system_.read_file(std::string("/proc/") + process + "/mounts");
 
-	for (const std::string &line : split(mounts ? *mounts : "", '\n'))
-		if (const auto fields = words(line); fields.size() > 2 && fields[2] == "cgroup2")
-			return fields[1];
+		for (const std::string &line : split(mounts ? *mounts : "", '\n'))
+			if (const auto fields = words(line); fields.size() > 2 && fields[2] == "cgroup2")
+				return root + fields[1];
+	}
 	return Error{"no cgroup2 is mounted for the programs to attach to: mount -t cgroup2 none DIR, or "
 		     "--no-echo"};
 }
@@ -210,7 +236,7 @@ Result<std::shared_ptr<void>> BpfVariants::may_change(const std::string &name, b
 	return hold_changes(system_, dry_run);
 }
 
-Result<void> BpfVariants::kernel_can() const
+Result<void> BpfVariants::kernel_can(BpfReport &report, bool dry_run)
 {
 	const BpfAbilities can = host_.abilities();
 
@@ -219,9 +245,7 @@ Result<void> BpfVariants::kernel_can() const
 	if (!can.struct_ops)
 		return Error{"this kernel cannot run congestion controls in BPF: it needs CONFIG_BPF_JIT "
 			     "and struct_ops (5.6)"};
-	if (!can.bpffs)
-		return Error{"bpffs is not mounted: mount -t bpf bpf /sys/fs/bpf"};
-	return {};
+	return need_bpffs(host_, report, dry_run);
 }
 
 Result<void> BpfVariants::check_name_free(const std::string &name) const
@@ -229,11 +253,11 @@ Result<void> BpfVariants::check_name_free(const std::string &name) const
 	if (!registered(name))
 		return {};
 
-	const auto all = host_.find_ops(name);
+	const auto all = host_.all_ops();
 
 	if (all)
 		for (const BpfOpsStatus &ops : *all)
-			if (ops.state == BpfOpsStatus::State::in_use || ops.by_link)
+			if (ops.name == name && (ops.state == BpfOpsStatus::State::in_use || ops.by_link))
 				return Error{"the name " + name +
 					     " is taken by a BPF program that swiftctl did not load "
 					     "(struct_ops map id " +
@@ -247,11 +271,10 @@ Result<BpfVariants::Plan> BpfVariants::plan(const BpfLoadRequest &request, BpfRe
 
 	plan.dir = bpf_dir(request.name);
 	plan.staging = staging_of(request.name);
-	plan.file = request.file.empty() ? std::string(bpf_object_dir) + "/" + request.name + ".bpf.o" :
-					   request.file;
+	plan.file = object_text(request.file, request.name);
 	plan.by_link = host_.abilities().ops_links && !request.plain;
 
-	auto object = host_.open(plan.file);
+	auto object = open_object(host_, request.file, request.name);
 
 	if (!object)
 		return object.error();
@@ -448,9 +471,9 @@ BpfReport BpfVariants::unload(const std::string &name, bool dry_run)
 			return failed(ok.error());
 	// Somebody has removed the pin, but not the registration.
 	if (registered(name))
-		if (const auto all = host_.find_ops(name))
+		if (const auto all = host_.all_ops())
 			for (const BpfOpsStatus &ops : *all)
-				if (ops.state == BpfOpsStatus::State::in_use && !ops.by_link)
+				if (ops.name == name && ops.state == BpfOpsStatus::State::in_use && !ops.by_link)
 					if (auto ok = host_.unregister_ops(ops.id); !ok)
 						return failed(ok.error());
 	for (int i = 0; registered(name) && i < gone_attempts; i++)
@@ -564,7 +587,7 @@ BpfReport BpfVariants::load(const BpfLoadRequest &request)
 		report.usage = !check_bpf_name(name);
 		return failed(lock.error());
 	}
-	if (auto ok = kernel_can(); !ok)
+	if (auto ok = kernel_can(report, request.dry_run); !ok)
 		return failed(ok.error());
 	if (host_.exists(bpf_dir(name)))
 		return failed(Error{name + " is loaded already: swiftctl bpf swap replaces it, set tunes it"});
@@ -757,7 +780,7 @@ BpfReport BpfVariants::swap(const BpfLoadRequest &request)
 		report.usage = !check_bpf_name(name);
 		return failed(lock.error());
 	}
-	if (auto ok = kernel_can(); !ok)
+	if (auto ok = kernel_can(report, request.dry_run); !ok)
 		return failed(ok.error());
 	if (!host_.exists(dir))
 		return failed(Error{name + " is not loaded: swiftctl bpf load does that"});
@@ -1046,6 +1069,48 @@ BpfStatus BpfVariants::status(const std::string &name, const std::string &dir)
 	return s;
 }
 
+// What the kernel runs whose pins we do not see, by its struct_ops maps. A name that is registered is
+// one of theirs: the newest, if older ones with flows are left.
+std::vector<BpfStatus> BpfVariants::without_pins(const std::vector<BpfStatus> &pinned)
+{
+	const auto all = host_.all_ops();
+	std::map<std::string, BpfOpsStatus> found;
+	std::vector<BpfStatus> out;
+
+	for (const BpfOpsStatus &ops : all ? *all : std::vector<BpfOpsStatus>()) {
+		const bool may_be = ops.state == BpfOpsStatus::State::in_use ||
+				    (ops.by_link && ops.state == BpfOpsStatus::State::ready);
+		const bool known = std::any_of(pinned.begin(), pinned.end(), [&](const BpfStatus &s) {
+			return s.name == ops.name && !s.leftover;
+		});
+
+		if (may_be && !known && registered(ops.name) && ops.id > found[ops.name].id)
+			found[ops.name] = ops;
+	}
+	for (const auto &[name, ops] : found) {
+		const auto parts = host_.parts_of_ops(ops.id);
+
+		if (ops.id == 0 || !parts)
+			continue;
+		BpfStatus &s = out.emplace_back();
+
+		s.name = name;
+		s.pinned = false;
+		s.registration = ops.by_link ? "link" : "plain";
+		s.ops = ops;
+		s.programs = parts->programs;
+		for (const BpfProgramStatus &p : s.programs)
+			if (s.since_ns == 0 || p.loaded_ns < s.since_ns)
+				s.since_ns = p.loaded_ns;
+		for (const BpfLaw &law : bpf_laws())
+			if (std::find(parts->maps.begin(), parts->maps.end(), law.params_map) != parts->maps.end())
+				s.law = law.name;
+		s.flows = flows_of(name);
+		s.is_default = default_cc() == name;
+	}
+	return out;
+}
+
 Result<BpfListing> BpfVariants::list()
 {
 	BpfListing out;
@@ -1068,24 +1133,14 @@ Result<BpfListing> BpfVariants::list()
 		out.loaded.back().leftover = leftover;
 	}
 
+	for (BpfStatus &s : without_pins(out.loaded))
+		out.loaded.push_back(std::move(s));
 	out.telemetry = BpfTelemetry(system_, host_).status();
-
-	const auto files = system_.list_dir(bpf_object_dir);
-
-	for (const std::string &file : files ? *files : std::vector<std::string>()) {
-		if (!file.ends_with(".bpf.o"))
-			continue;
-
-		const std::string name = file.substr(0, file.size() - 6);
-		const auto object = host_.open(std::string(bpf_object_dir) + "/" + file);
-		const auto maps = object ? (*object)->maps() : std::vector<BpfMap>();
-
-		if (!std::any_of(maps.begin(), maps.end(), [&](const BpfMap &m) { return m.ops && m.name == name; }))
-			continue;
-		if (std::none_of(out.loaded.begin(), out.loaded.end(),
+	for (const std::string &name : host_.built_in())
+		if (name != telemetry_name &&
+		    std::none_of(out.loaded.begin(), out.loaded.end(),
 				 [&](const BpfStatus &s) { return s.name == name && !s.leftover; }))
 			out.loadable.push_back(name);
-	}
 	return out;
 }
 

@@ -26,7 +26,6 @@
 namespace swift {
 
 inline constexpr const char *bpf_pin_dir = "/sys/fs/bpf/tcp_swift";
-inline constexpr const char *bpf_object_dir = "/usr/lib/tcp_swift/bpf";
 
 inline std::string bpf_dir(const std::string &variant)
 {
@@ -35,7 +34,7 @@ inline std::string bpf_dir(const std::string &variant)
 
 struct BpfLoadRequest {
 	std::string name;
-	std::string file; // "": the installed one of that name
+	std::string file; // "": the built-in object of that name
 	std::vector<std::string> set; // tunable=value
 	std::string cgroup; // "": the root of cgroup2
 	bool echo = true;
@@ -65,6 +64,7 @@ struct BpfReport {
 struct BpfStatus {
 	std::string name;
 	bool leftover = false; // of a killed loader
+	bool pinned = true; // where we see it; else another mount namespace has its pins, or nobody
 	std::string registration; // link, plain, none
 	std::optional<BpfOpsStatus> ops;
 	std::vector<BpfProgramStatus> programs;
@@ -81,7 +81,7 @@ struct BpfStatus {
 struct BpfListing {
 	BpfAbilities abilities;
 	std::vector<BpfStatus> loaded;
-	std::vector<std::string> loadable; // names of installed objects that are not loaded
+	std::vector<std::string> loadable; // built-in objects that are not loaded
 	std::optional<TelemetryStatus> telemetry;
 };
 
@@ -113,7 +113,7 @@ private:
 
 	// Held while it is changed.
 	Result<std::shared_ptr<void>> may_change(const std::string &name, bool dry_run) const;
-	Result<void> kernel_can() const;
+	Result<void> kernel_can(BpfReport &report, bool dry_run);
 	Result<Plan> plan(const BpfLoadRequest &request, BpfReport &report);
 	Result<void> check_name_free(const std::string &name) const;
 	Result<std::string> root_cgroup() const;
@@ -133,6 +133,7 @@ private:
 	[[nodiscard]] const BpfLaw *law_of(const std::string &dir) const;
 	[[nodiscard]] std::size_t flows_of(const std::string &name);
 	[[nodiscard]] BpfStatus status(const std::string &name, const std::string &dir);
+	[[nodiscard]] std::vector<BpfStatus> without_pins(const std::vector<BpfStatus> &pinned);
 
 	System &system_;
 	Sockets &sockets_;
@@ -141,5 +142,10 @@ private:
 
 // 1 to 15 of A-Z a-z 0-9 _ -, as the kernel and bpffs both take it.
 Result<void> check_bpf_name(const std::string &name);
+// For what is about to be pinned; a @dry_run only says so.
+Result<void> need_bpffs(BpfHost &host, BpfReport &report, bool dry_run);
+// @file, or the built-in object @name.
+Result<std::unique_ptr<BpfObject>> open_object(BpfHost &host, const std::string &file, const std::string &name);
+[[nodiscard]] std::string object_text(const std::string &file, const std::string &name);
 
 } // namespace swift

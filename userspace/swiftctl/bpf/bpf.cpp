@@ -181,8 +181,6 @@ std::vector<std::string> bpf_notes(const BpfListing &listing)
 		notes.emplace_back("none loaded");
 	if (!listing.abilities.btf || !listing.abilities.struct_ops)
 		notes.emplace_back("this kernel cannot run congestion controls in BPF: no BTF, or no struct_ops");
-	else if (!listing.abilities.bpffs)
-		notes.emplace_back("bpffs is not mounted: mount -t bpf bpf /sys/fs/bpf");
 	if (listing.telemetry && listing.telemetry->leftover) {
 		notes.emplace_back("swiftctl bpf unload telemetry removes what a killed loader left of it");
 	} else if (listing.telemetry) {
@@ -212,6 +210,11 @@ std::vector<std::string> bpf_notes(const BpfListing &listing)
 	for (const BpfStatus &s : listing.loaded)
 		if (s.leftover)
 			notes.push_back(fmt::format("swiftctl bpf unload {} removes what is left of it", s.name));
+		else if (!s.pinned)
+			notes.push_back(fmt::format("{} is loaded and its flows are shown, but its pins are not to be "
+						    "seen from here: another mount namespace has them, or somebody "
+						    "else loaded it (struct_ops map id {})",
+						    s.name, s.ops->id));
 		else if (s.registration == "none")
 			notes.push_back(fmt::format("{} is not registered any more: unload it and load it again",
 						    s.name));

@@ -48,7 +48,7 @@ std::string bpf_list_json(const BpfListing &l)
 	for (const BpfStatus &s : l.loaded) {
 		Json v = {{"name", s.name}, {"law", s.law}, {"registration", s.registration},
 			  {"default", s.is_default}, {"left_by_killed_loader", s.leftover},
-			  {"flows", s.flows}, {"profiles", s.profiles}, {"cgroups", s.cgroups}};
+			  {"pinned", s.pinned}, {"flows", s.flows}, {"profiles", s.profiles}, {"cgroups", s.cgroups}};
 
 		if (s.since_ns)
 			v["loaded_time_ns"] = s.since_ns;

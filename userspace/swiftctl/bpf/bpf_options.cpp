@@ -59,13 +59,7 @@ void add_options(CLI::App &verb, BpfOptions &o)
 			->type_name("")
 			->required();
 	for (CLI::App *action : {load, swap}) {
-		auto *object = action->add_option("--object", o.object,
-						  action == load ? "Instead of /usr/lib/tcp_swift/bpf/NAME.bpf.o" :
-								   "The new one");
-
-		object->type_name("FILE");
-		if (action == swap)
-			object->required();
+		action->add_option("--object", o.object, "Instead of the one that is built in")->type_name("FILE");
 		action->add_flag("--verbose", o.verbose, "All that the verifier says of a program it refuses");
 	}
 	load->footer(bpf_load_footer);

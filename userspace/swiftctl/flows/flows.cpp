@@ -14,6 +14,7 @@
 #include "netns.h"
 #include "say.h"
 #include "system.h"
+#include "text.h"
 #include "watch.h"
 
 namespace swift {
@@ -47,6 +48,15 @@ Result<DiagDump> all_flows(const FlowsOptions &options, std::span<const Fd> stor
 	return client->dump(states_connected, storages);
 }
 
+// By the names that ours have: who has no rights to see BPF maps sees these.
+bool bpf_registered(const System &system)
+{
+	const auto names = read_sysctl(system, "net.ipv4.tcp_available_congestion_control");
+	const auto all = names ? words(*names) : std::vector<std::string>();
+
+	return std::any_of(all.begin(), all.end(), [](const std::string &name) { return name.starts_with("bpf_"); });
+}
+
 Result<FlowSnapshot> take(const FlowsOptions &options, const FlowQuery &query, const System &system)
 {
 	FlowSnapshot snapshot;
@@ -58,11 +68,8 @@ Result<FlowSnapshot> take(const FlowsOptions &options, const FlowQuery &query, c
 		return dump.error();
 	snapshot.time_ns = clock_ns(CLOCK_REALTIME);
 	snapshot.module_loaded = module_loaded(system);
-	snapshot.bpf_loaded = !storages.empty();
-	if (!system.is_root())
-		snapshot.unread_count = static_cast<std::size_t>(
-			std::count_if(dump->flows.begin(), dump->flows.end(),
-				      [](const Flow &f) { return f.is_bpf() && !f.from_bpf; }));
+	snapshot.bpf_loaded = !storages.empty() || bpf_registered(system);
+	snapshot.records_readable = !storages.empty() || system.is_root();
 	snapshot.interrupted = dump->interrupted;
 	snapshot.bad_records = dump->bad_records;
 	snapshot.malformed = dump->malformed;
@@ -145,11 +152,11 @@ int run_flows(const FlowsOptions &options)
 
 	if (!snapshot)
 		return fail(flows_verb, snapshot.error().text());
-	if (!snapshot->module_loaded && !snapshot->bpf_loaded && snapshot->unread_count == 0 &&
+	if (!snapshot->module_loaded && !snapshot->bpf_loaded && snapshot->unread.empty() && !query->every_cc &&
 	    snapshot->swift_count + snapshot->other_count + snapshot->guarded_count == 0) {
 		if (options.json)
 			print(flows_json(*snapshot, query->watch_s > 0));
-		return fail(flows_verb, "no swift flows: the module tcp_swift is not loaded; " +
+		return fail(flows_verb, "no swift flows: the module tcp_swift is not loaded, and no BPF variant; " +
 					  module_hint(*system));
 	}
 	if (query->watch_s > 0)

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <variant>
@@ -45,7 +46,7 @@ struct FlowQuery {
 	std::optional<double> min_fabric_us;
 	std::optional<Limit> limit;
 	std::optional<Bound> held;
-	bool guarded_too = false;
+	bool every_cc = false;
 	std::size_t sort_column = 0;
 	bool descending = false;
 	std::size_t top = 0; // 0: all
@@ -61,12 +62,15 @@ struct FlowSnapshot {
 	std::size_t swift_count = 0; // before choosing
 	std::size_t other_count = 0; // of bpf_timely and bpf_gcn, which have no record
 	std::size_t guarded_count = 0;
-	std::size_t unread_count = 0; // of BPF variants, whose records need root
+	std::size_t all_count = 0;
+	std::map<std::string, std::size_t> unread; // flows of BPF variants without a record, by name
+	std::map<std::string, std::size_t> unmeasured; // of those chosen: flows of other controls, by name
+	bool records_readable = true; // of BPF variants
 	std::size_t bad_records = 0;
 	std::size_t malformed = 0;
 	bool interrupted = false;
 	bool module_loaded = false;
-	bool bpf_loaded = false;
+	bool bpf_loaded = false; // any variant
 	SummaryOptions verdicts;
 };
 

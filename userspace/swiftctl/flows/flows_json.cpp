@@ -60,9 +60,11 @@ std::string flows_json(const FlowSnapshot &s, bool one_line)
 	j["schema"] = 1;
 	j["time_ns"] = s.time_ns;
 	j["module_loaded"] = s.module_loaded;
+	j["bpf_loaded"] = s.bpf_loaded;
 	j["swift_flows"] = s.swift_count;
 	j["other_law_flows"] = s.other_count;
 	j["guarded_flows"] = s.guarded_count;
+	j["unread_flows"] = s.unread;
 	j["interrupted"] = s.interrupted;
 	j["bad_records"] = s.bad_records;
 	j["malformed"] = s.malformed;

@@ -44,7 +44,7 @@ void add_options(CLI::App &verb, FlowsOptions &o)
 	verb.add_option("--top", o.top, "The first N only")->type_name("N");
 	add_watch(verb, o.watch);
 	add_netns(verb, o.netns);
-	verb.add_flag("--all", o.all, "Guarded flows too (too long an RTT: they run Reno)");
+	verb.add_flag("--all", o.all, "Flows of every congestion control, guarded ones (too long an RTT) too");
 	add_wide(verb, o.wide);
 	add_json(verb, o.json, json_lines_help);
 	add_root(verb, o.root);

@@ -183,6 +183,17 @@ std::string joined(const std::vector<std::string> &names)
 	return fmt::format("{}", fmt::join(names, ", "));
 }
 
+// "12 flows of cubic, 3 of reno"
+std::string counted(const std::map<std::string, std::size_t> &flows_by_cc)
+{
+	std::string out;
+
+	for (const auto &[cc, n] : flows_by_cc)
+		out += fmt::format("{}{}{} of {}", out.empty() ? "" : ", ", n,
+				   !out.empty() ? "" : n == 1 ? " flow" : " flows", cc);
+	return out;
+}
+
 // "fabric", "fabric_us", "fabric:desc"
 Result<void> parse_sort(std::string_view text, FlowQuery &query)
 {
@@ -281,7 +292,7 @@ Result<FlowQuery> FlowQuery::from(const FlowsOptions &o)
 {
 	FlowQuery q;
 
-	q.guarded_too = o.all;
+	q.every_cc = o.all;
 	if (auto r = parse_prefixes("--src", o.src, q.src); !r)
 		return r.error();
 	if (auto r = parse_prefixes("--dst", o.dst, q.dst); !r)
@@ -329,7 +340,7 @@ Result<FlowQuery> FlowQuery::from(const FlowsOptions &o)
 
 bool FlowQuery::matches(const Flow &f) const
 {
-	if (!(f.runs_swift() || runs_other_law(f) || (guarded_too && f.is_guarded())))
+	if (!(f.runs_swift() || runs_other_law(f) || every_cc))
 		return false;
 	if (!any_contains(src, f.local.address) || !any_contains(dst, f.remote.address) ||
 	    !any_is(sport, f.local.port) || !any_is(dport, f.remote.port))
@@ -350,8 +361,14 @@ void choose(std::vector<Flow> all, const FlowQuery &query, FlowSnapshot &snapsho
 		snapshot.swift_count += f.runs_swift();
 		snapshot.other_count += runs_other_law(f);
 		snapshot.guarded_count += f.is_guarded();
-		if (query.matches(f))
-			chosen.push_back(std::move(f));
+		snapshot.all_count++;
+		if (f.is_bpf() && !f.from_bpf && !runs_other_law(f))
+			snapshot.unread[f.cc]++;
+		if (!query.matches(f))
+			continue;
+		if (!f.is_bpf() && !f.uses_module())
+			snapshot.unmeasured[f.cc.empty() ? "unknown" : f.cc]++;
+		chosen.push_back(std::move(f));
 	}
 	std::sort(chosen.begin(), chosen.end(), [&](const Flow &a, const Flow &b) {
 		const Key ka = key(a);
@@ -390,19 +407,25 @@ Table flow_table(const std::vector<Flow> &flows)
 std::vector<std::string> flow_notes(const FlowSnapshot &s, const FlowQuery &query)
 {
 	std::vector<std::string> notes;
-	const std::size_t eligible = s.swift_count + s.other_count + (query.guarded_too ? s.guarded_count : 0);
+	const std::size_t eligible = query.every_cc ? s.all_count : s.swift_count + s.other_count;
 
-	if (s.swift_count + s.other_count == 0 && s.flows.empty())
-		notes.emplace_back("no swift flows");
+	if (eligible == 0 && s.flows.empty())
+		notes.emplace_back(query.every_cc ? "no flows" : "no swift flows");
 	else if (s.flows.size() < eligible)
 		notes.push_back(fmt::format("{} of {} flows shown", s.flows.size(), eligible));
-	if (s.guarded_count > 0 && !query.guarded_too)
+	if (s.guarded_count > 0 && !query.every_cc)
 		notes.push_back(fmt::format("{} more guarded (handshake RTT above max_rtt_ns, so they "
 					    "run Reno): --all shows them",
 					    s.guarded_count));
-	if (s.unread_count > 0)
-		notes.push_back(fmt::format("flows of BPF variants, whose records need root: {}",
-					    s.unread_count));
+	// Why there is no breakdown of their delays.
+	if (!s.unread.empty())
+		notes.push_back(fmt::format("no breakdown of {}: {}{}", counted(s.unread),
+					    s.records_readable ? "the kernel gave no record of them" :
+								 "the records of BPF variants need root",
+					    query.every_cc ? "" : "; --all shows them"));
+	if (!s.unmeasured.empty())
+		notes.push_back(fmt::format("no breakdown of {}: they measure no delays of fabric and host",
+					    counted(s.unmeasured)));
 	if (s.interrupted)
 		notes.emplace_back("the kernel's list kept changing while it was read: a flow may be "
 				   "missing or double");
