@@ -262,11 +262,11 @@ TEST_F(ClocksOfVariants, a_variant_that_is_unloaded_while_it_is_looked_at)
 	struct Vanishing : FakeBpfHost {
 		std::string dir;
 
-		Result<std::vector<std::pair<BpfBytes, BpfBytes>>> entries(const std::string &pin) const override
+		Result<void> visit(const std::string &pin, const ShowEntry &show) const override
 		{
 			if (!dir.empty() && pin.starts_with(dir))
 				return errno_error("cannot open " + pin, ENOENT);
-			return FakeBpfHost::entries(pin);
+			return FakeBpfHost::visit(pin, show);
 		}
 		bool exists(const std::string &path) const override { return path != dir && FakeBpfHost::exists(path); }
 	} host;

@@ -234,14 +234,13 @@ public:
 			return swift::errno_error("cannot write " + pin, ENOMEM);
 		return write_thing(*pinned.at(pin), key, value);
 	}
-	swift::Result<std::vector<std::pair<swift::BpfBytes, swift::BpfBytes>>>
-	entries(const std::string &pin) const override
+	swift::Result<void> visit(const std::string &pin, const ShowEntry &show) const override
 	{
 		if (!pinned.contains(pin))
 			return swift::errno_error("cannot open " + pin, ENOENT);
-		const auto &content = pinned.at(pin)->content;
-
-		return std::vector<std::pair<swift::BpfBytes, swift::BpfBytes>>(content.begin(), content.end());
+		for (const auto &[key, value] : pinned.at(pin)->content)
+			show(key, value);
+		return {};
 	}
 	swift::Result<void> attach_raw_tracepoint(const std::string &pin, const std::string &tracepoint,
 						  const std::string &link_pin) override

@@ -560,10 +560,10 @@ namespace {
 // Remembers which maps were read whole.
 class CountingHost final : public FakeBpfHost {
 public:
-	Result<std::vector<std::pair<BpfBytes, BpfBytes>>> entries(const std::string &pin) const override
+	Result<void> visit(const std::string &pin, const ShowEntry &show) const override
 	{
 		whole_reads.insert(pin);
-		return FakeBpfHost::entries(pin);
+		return FakeBpfHost::visit(pin, show);
 	}
 
 	mutable std::set<std::string> whole_reads;

@@ -500,7 +500,6 @@ TEST_F(TuneRunTest, AStateOfBeforeTheRebootIsNoState)
 // The telemetry sees all network namespaces of a host.
 TEST(PathLearner, FlowsOfOtherNamespacesTeachNothing)
 {
-	TelemetryReading reading;
 	TelemetryFlow flow;
 
 	flow.cc = "swift";
@@ -508,12 +507,11 @@ TEST(PathLearner, FlowsOfOtherNamespacesTeachNothing)
 	flow.netns = 7;
 	flow.hops = 3;
 	flow.counts.histograms[static_cast<std::size_t>(Telemetered::fabric)].add(30'000);
-	reading.flows.push_back(flow);
 	PathLearner learner;
 
-	learner.add(reading, "swift", std::nullopt, 8);
+	learner.add(flow, "swift", std::nullopt, 8);
 	EXPECT_TRUE(learner.samples().empty());
-	learner.add(reading, "swift", std::nullopt, 7);
+	learner.add(flow, "swift", std::nullopt, 7);
 	ASSERT_EQ(learner.samples().size(), 1U);
 	EXPECT_EQ(learner.samples()[0].hops, 3U);
 }

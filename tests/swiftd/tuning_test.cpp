@@ -274,9 +274,9 @@ TEST_F(TuningTest, TheTelemetrysFlowsAreReadOnceInAWhile)
 	int reads = 0;
 
 	config.apply = false;
-	read_flows = [&] {
+	read_flows = [&](const auto &) {
 		reads++;
-		return TelemetryReading();
+		return Result<void>();
 	};
 	start();
 	EXPECT_EQ(look().state, "learning");

@@ -196,11 +196,14 @@ std::unique_ptr<HistogramSource> Collector::read_telemetry()
 	return source;
 }
 
-Result<TelemetryReading> Collector::read_flows() const
+Result<void> Collector::visit_flows(const Telemetry::ShowFlow &show)
 {
+	const std::int64_t begun_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	const auto telemetry = Telemetry::open(*bpf_);
+	auto done = telemetry ? telemetry->visit_flows(this_netns_inode(), {}, show) : Result<void>(telemetry.error());
 
-	return telemetry ? telemetry->read(this_netns_inode()) : telemetry.error();
+	cpu_s_ += static_cast<double>(clock_ns(CLOCK_THREAD_CPUTIME_ID) - begun_ns) / 1e9;
+	return done;
 }
 
 void Collector::look_at_module(Snapshot &s)

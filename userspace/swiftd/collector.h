@@ -51,13 +51,13 @@ public:
 
 	// @alive is called now and then while the kernel lists many flows.
 	Result<std::shared_ptr<Snapshot>> collect(const std::function<void()> &alive = {});
-	// The telemetry's, with all flows: for who asks for them, not for each look.
-	[[nodiscard]] Result<TelemetryReading> read_flows() const;
+	// The telemetry's: for who asks for them, not for each look.
+	Result<void> visit_flows(const Telemetry::ShowFlow &show);
 	void reconfigure(const Config::Collect &config);
 
 	// As in the snapshots, but of looks that failed as well.
 	[[nodiscard]] const CollectStats &stats() const { return stats_; }
-	// The CPU time that the newest look took.
+	// The CPU time that the newest look took, with the telemetry's flows, if they were visited after it.
 	[[nodiscard]] double cpu_s() const { return cpu_s_; }
 
 private:

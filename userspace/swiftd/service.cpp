@@ -191,7 +191,6 @@ void Service::took_a_look(std::shared_ptr<Snapshot> s, std::int64_t next_ns)
 	if (!trouble_.empty())
 		spdlog::info("collection goes on");
 	trouble_.clear();
-	tuning_.observe(*s->flows, [this] { return collector_->read_flows(); }, s->time_s);
 	s->tune = tuning_.row();
 	s->interval_ms = next_ns / 1'000'000;
 	store_.put(std::move(s));
@@ -215,6 +214,10 @@ void Service::collect()
 {
 	const auto interval_ns = static_cast<std::int64_t>(config_.collect.interval_s * 1e9);
 	auto s = collector_->collect([] { sd_notify(0, "WATCHDOG=1"); });
+
+	if (s)
+		tuning_.observe(*(*s)->flows, [this](const auto &show) { return collector_->visit_flows(show); }, (*s)->time_s);
+
 	const auto rest_ns =
 		static_cast<std::int64_t>(collector_->cpu_s() * 1e9 * 100 / config_.collect.max_cpu_percent);
 	const bool slow = rest_ns > interval_ns;

@@ -118,8 +118,7 @@ void Tuning::learn(const FlowSet &set, const ReadFlows &read_flows)
 		return;
 	}
 	if (read_flows && learnt_s_ >= flows_due_s_) {
-		if (const auto reading = read_flows())
-			run_->learn(*reading);
+		(void)!read_flows([&](TelemetryFlow &&f) { run_->learn(f); });
 		flows_due_s_ = learnt_s_ + flows_every_s;
 	}
 	auto proposed = run_->proposal();

@@ -34,8 +34,8 @@ public:
 	Tuning &operator=(const Tuning &) = delete;
 	~Tuning() { end("swiftd leaves"); }
 
-	// The telemetry's flows, which are many; an Error if it is not loaded.
-	using ReadFlows = std::function<Result<TelemetryReading>()>;
+	// Shows the telemetry's flows, which are many; an Error if it is not loaded.
+	using ReadFlows = std::function<Result<void>(const Telemetry::ShowFlow &show)>;
 
 	// Once per collection. @read_flows is called now and then while it learns; may be empty.
 	void observe(const FlowSet &set, const ReadFlows &read_flows, double time_s);

@@ -22,13 +22,14 @@ public:
 	[[nodiscard]] static std::uint64_t lower(std::size_t bucket); // the first value in it
 	[[nodiscard]] static std::uint64_t upper(std::size_t bucket); // the first value above it
 
-	LogHistogram() = default;
-	LogHistogram(const std::array<std::uint64_t, bucket_count> &buckets, std::uint64_t sum)
-		: buckets_(buckets), sum_(sum)
-	{
-	}
-
 	void add(std::uint32_t value, std::uint64_t times = 1);
+	// What somebody else has counted, in buckets like these.
+	template <typename Count> void add(std::span<const Count, bucket_count> buckets, std::uint64_t sum)
+	{
+		for (std::size_t i = 0; i < bucket_count; i++)
+			buckets_[i] += buckets[i];
+		sum_ += sum;
+	}
 	LogHistogram &operator+=(const LogHistogram &other);
 	// What was added since @earlier was read. If that is more than there is now, counting
 	// has begun anew meanwhile: then all of it.

@@ -879,14 +879,13 @@ public:
 			return std::optional<BpfBytes>();
 		return bpf_error("cannot read " + pin, errno);
 	}
-	Result<std::vector<std::pair<BpfBytes, BpfBytes>>> entries(const std::string &pin) const override
+	Result<void> visit(const std::string &pin, const ShowEntry &show) const override
 	{
 		auto map = open_pinned<bpf_map_info>(pin);
 
 		if (!map)
 			return map.error();
 
-		std::vector<std::pair<BpfBytes, BpfBytes>> out;
 		std::set<BpfBytes> seen; // keys that go meanwhile make it begin again
 		BpfBytes key(map->info.key_size);
 		BpfBytes value(copied_bytes(map->info));
@@ -903,9 +902,9 @@ public:
 			first = false;
 			key = next;
 			if (bpf_map_lookup_elem(map->fd.get(), key.data(), value.data()) == 0 && seen.insert(key).second)
-				out.emplace_back(key, value);
+				show(key, value);
 		}
-		return out;
+		return {};
 	}
 	Result<void> write(const std::string &pin, const BpfBytes &key, const BpfBytes &value) override
 	{
@@ -1156,6 +1155,18 @@ private:
 };
 
 } // namespace
+
+Result<std::vector<std::pair<BpfBytes, BpfBytes>>> BpfHost::entries(const std::string &pin) const
+{
+	std::vector<std::pair<BpfBytes, BpfBytes>> out;
+	const auto done = visit(pin, [&](std::span<const std::byte> key, std::span<const std::byte> value) {
+		out.emplace_back(BpfBytes(key.begin(), key.end()), BpfBytes(value.begin(), value.end()));
+	});
+
+	if (!done)
+		return done.error();
+	return out;
+}
 
 std::vector<Fd> bpf_flow_storages()
 {

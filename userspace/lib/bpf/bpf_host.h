@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -164,8 +165,12 @@ public:
 	virtual Result<void> create_hash(const BpfMap &map, const std::string &pin) = 0;
 	virtual Result<std::vector<BpfBytes>> keys(const std::string &pin) const = 0;
 	virtual Result<std::optional<BpfBytes>> read(const std::string &pin, const BpfBytes &key) const = 0;
-	// All that is in it; values of maps that have one for each CPU are in a row.
-	virtual Result<std::vector<std::pair<BpfBytes, BpfBytes>>> entries(const std::string &pin) const = 0;
+	// Shows all that is in it, one after the other, in memory that is used again; values of maps that
+	// have one for each CPU are in a row.
+	using ShowEntry = std::function<void(std::span<const std::byte> key, std::span<const std::byte> value)>;
+	virtual Result<void> visit(const std::string &pin, const ShowEntry &show) const = 0;
+	// The same, kept: for small ones.
+	Result<std::vector<std::pair<BpfBytes, BpfBytes>>> entries(const std::string &pin) const;
 	// In a map that has one for each CPU, to all of them.
 	virtual Result<void> write(const std::string &pin, const BpfBytes &key, const BpfBytes &value) = 0;
 	virtual Result<void> erase(const std::string &pin, const BpfBytes &key) = 0;

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <map>
+#include <span>
 #include <tuple>
 
 #include "bpf_variant.h"
@@ -62,22 +62,30 @@ std::string cc_of(const telemetry_prefix_key &key)
 }
 
 // Of one CPU, or of a flow.
-template <typename Counts> TelemetryCounts counts_of(const Counts &from)
+template <typename Counts> void add_counts(TelemetryCounts &to, const Counts &from)
 {
-	TelemetryCounts c;
-
-	for (std::size_t v = 0; v < telemetered_count; v++) {
-		std::array<std::uint64_t, LogHistogram::bucket_count> buckets{};
-
-		std::copy(std::begin(from.buckets[v]), std::end(from.buckets[v]), buckets.begin());
-		c.histograms[v] = LogHistogram(buckets, from.sums[v]);
-	}
-	std::copy(std::begin(from.decisions), std::end(from.decisions), c.decisions.begin());
-	c.losses = from.losses;
-	return c;
+	for (std::size_t v = 0; v < telemetered_count; v++)
+		to.histograms[v].add(std::span(from.buckets[v]), from.sums[v]);
+	for (std::size_t i = 0; i < decision_count; i++)
+		to.decisions[i] += from.decisions[i];
+	to.losses += from.losses;
 }
 
-template <typename T> T copied(const BpfBytes &bytes, std::size_t at = 0)
+// Most CPUs never see most prefixes. (Packets are timed where they are sent, decisions made where ACKs
+// arrive.)
+bool counted_nothing(const telemetry_prefix &p)
+{
+	const auto none = [](const auto &values) {
+		return std::all_of(std::begin(values), std::end(values), [](std::uint64_t v) { return v == 0; });
+	};
+
+	return p.losses == 0 && none(p.decisions) && none(p.sums) && p.buckets[TELEMETRY_TX][0] == 0 &&
+	       p.buckets[TELEMETRY_TX_NIC][0] == 0;
+}
+
+using Bytes = std::span<const std::byte>;
+
+template <typename T> T copied(Bytes bytes, std::size_t at = 0)
 {
 	T out{};
 
@@ -210,8 +218,9 @@ TelemetryCounts TelemetryCounts::since(const TelemetryCounts &earlier) const
 
 TelemetryReading TelemetryReading::since(const TelemetryReading &earlier) const
 {
-	TelemetryReading d = *this;
+	TelemetryReading d;
 
+	static_cast<TelemetryTotals &>(d) = *this;
 	d.prefixes = swift::since(prefixes, earlier.prefixes);
 	d.flows = swift::since(flows, earlier.flows);
 	d.samples = less(samples, earlier.samples);
@@ -237,87 +246,113 @@ Result<Telemetry> Telemetry::open(const BpfHost &host)
 	return Telemetry(host);
 }
 
-Result<TelemetryReading> Telemetry::read(std::optional<std::uint32_t> netns) const
-{
-	return read(netns, true);
-}
-
 Result<TelemetryReading> Telemetry::read_prefixes(std::optional<std::uint32_t> netns) const
 {
-	return read(netns, false);
-}
-
-Result<TelemetryReading> Telemetry::read(std::optional<std::uint32_t> netns, bool with_flows) const
-{
-	using Entries = std::vector<std::pair<BpfBytes, BpfBytes>>;
 	const std::string dir = telemetry_dir() + "/";
-	const auto wanted = [&](std::uint32_t of) { return !netns || of == *netns; };
 	const auto flow_map = host_->map(dir + "flows");
 	const auto prefix_map = host_->map(dir + "prefixes");
-	const auto counters = host_->entries(dir + "counters");
-	const auto settings = host_->entries(dir + "settings");
-	const auto prefixes = host_->entries(dir + "prefixes");
-	const auto flows = with_flows ? host_->entries(dir + "flows") : Result<Entries>(Entries());
+	const auto settings = host_->read(dir + "settings", bpf_first_key());
 	TelemetryReading out;
 	std::array<std::uint64_t, TELEMETRY_COUNTERS> sums{};
 
 	for (const auto *map : {&flow_map, &prefix_map})
 		if (!*map)
 			return map->error();
-	for (const auto *map : {&counters, &settings, &prefixes, &flows})
-		if (!*map)
-			return map->error();
+	if (!settings)
+		return settings.error();
 	out.time_ns = static_cast<std::uint64_t>(clock_ns(CLOCK_MONOTONIC));
 	out.max_flows = flow_map->max_entries;
 	out.max_prefixes = prefix_map->max_entries - telemetry_spare_prefixes;
 	out.module_attached = host_->exists(dir + telemetry_module_link);
 	out.tx_nic_attached = host_->exists(dir + telemetry_tx_nic_link);
-	for (const auto &[key, value] : *settings)
-		out.tx_one_in = copied<telemetry_settings>(value).tx_one_in;
-	for (const auto &[key, value] : *counters)
+	if (*settings && (*settings)->size() == sizeof(telemetry_settings))
+		out.tx_one_in = copied<telemetry_settings>(**settings).tx_one_in;
+
+	auto done = host_->visit(dir + "counters", [&](Bytes key, Bytes value) {
 		for (std::size_t at = 0; at + sizeof(std::uint64_t) <= value.size(); at += sizeof(std::uint64_t))
 			if (const auto i = copied<std::uint32_t>(key); i < sums.size())
 				sums[i] += copied<std::uint64_t>(value, at);
+	});
 
-	for (const auto &[key, value] : *prefixes) {
-		const auto k = copied<telemetry_prefix_key>(key);
-		TelemetryPrefix p{prefix_of(k), cc_of(k), {}, k.netns};
+	out.prefixes.reserve(prefix_map->max_entries);
+	if (done)
+		done = host_->visit(dir + "prefixes", [&](Bytes key, Bytes value) {
+			const auto k = copied<telemetry_prefix_key>(key);
+			const auto prefix = prefix_of(k);
 
-		if (p.prefix && !wanted(p.netns))
-			continue;
-		for (std::size_t at = 0; at + sizeof(telemetry_prefix) <= value.size(); at += sizeof(telemetry_prefix))
-			p.counts += counts_of(copied<telemetry_prefix>(value, at));
-		if (p.prefix || !nothing_in(p.counts))
-			out.prefixes.push_back(std::move(p));
-	}
-	for (const auto &[key, value] : *flows) {
-		const auto k = copied<telemetry_flow_key>(key);
-		const auto v = copied<telemetry_flow>(value);
+			if (prefix && netns && k.netns != *netns)
+				return;
+			TelemetryPrefix &p = out.prefixes.emplace_back(TelemetryPrefix{prefix, cc_of(k), {}, k.netns});
 
-		if (v.last_ns == 0 || !wanted(v.prefix.netns)) // 0: it is just being made
-			continue;
-		out.flows.push_back({{unmapped(array_of(k.local)), k.local_port},
-				     {unmapped(array_of(k.remote)), k.remote_port},
-				     cc_of(v.prefix), prefix_of(v.prefix), k.net, v.prefix.netns, v.cookie, v.first_ns,
-				     v.last_ns, v.hops, counts_of(v)});
-	}
+			for (std::size_t at = 0; at + sizeof(telemetry_prefix) <= value.size(); at += sizeof(telemetry_prefix))
+				if (const auto of_cpu = copied<telemetry_prefix>(value, at); !counted_nothing(of_cpu))
+					add_counts(p.counts, of_cpu);
+			if (!p.prefix && nothing_in(p.counts))
+				out.prefixes.pop_back();
+		});
+	if (!done)
+		return done.error();
 	sort(out.prefixes);
-	sort(out.flows);
 	out.samples = sums[TELEMETRY_SAMPLES];
-	if (with_flows)
-		out.flows_evicted = less(sums[TELEMETRY_FLOWS],
-					 std::min<std::uint64_t>(flows->size(), sums[TELEMETRY_FLOWS]));
+	out.flows_made = sums[TELEMETRY_FLOWS];
 	out.without_flow = sums[TELEMETRY_NO_FLOW];
 	out.in_other = sums[TELEMETRY_IN_OTHER];
 	out.without_prefix = sums[TELEMETRY_NO_PREFIX];
+	out.missed = missed();
+	return out;
+}
 
+Result<TelemetryReading> Telemetry::read(std::optional<std::uint32_t> netns, const Wanted &wanted) const
+{
+	auto out = read_prefixes(netns);
+	std::uint64_t there = 0;
+
+	if (!out)
+		return out;
+	const auto done = visit_flows(
+		std::nullopt,
+		[&](const TelemetryFlow &f) {
+			there++;
+			return (!netns || f.netns == *netns) && (!wanted || wanted(f));
+		},
+		[&](TelemetryFlow &&f) { out->flows.push_back(std::move(f)); });
+
+	if (!done)
+		return done.error();
+	sort(out->flows);
+	out->flows_evicted = less(out->flows_made, std::min(there, out->flows_made));
+	return out;
+}
+
+Result<void> Telemetry::visit_flows(std::optional<std::uint32_t> netns, const Wanted &wanted,
+				    const ShowFlow &show) const
+{
+	return host_->visit(telemetry_dir() + "/flows", [&](Bytes key, Bytes value) {
+		const auto k = copied<telemetry_flow_key>(key);
+		const auto v = copied<telemetry_flow>(value);
+		TelemetryFlow f = {{unmapped(array_of(k.local)), k.local_port},
+				   {unmapped(array_of(k.remote)), k.remote_port},
+				   cc_of(v.prefix), prefix_of(v.prefix), k.net, v.prefix.netns, v.cookie, v.first_ns,
+				   v.last_ns, v.hops, {}};
+
+		if (v.last_ns == 0 || (netns && f.netns != *netns) || (wanted && !wanted(f))) // 0: it is just being made
+			return;
+		add_counts(f.counts, v);
+		show(std::move(f));
+	});
+}
+
+// Of programs that see decisions; the others see packets.
+std::uint64_t Telemetry::missed() const
+{
 	const auto pins = host_->pins(telemetry_dir());
+	std::uint64_t n = 0;
 
 	for (const std::string &pin : pins ? *pins : std::vector<std::string>())
-		if (pin.starts_with("prog_") && !pin.starts_with("prog_telemetry_tx")) // those see packets
-			if (const auto program = host_->program(dir + pin))
-				out.missed += program->misses;
-	return out;
+		if (pin.starts_with("prog_") && !pin.starts_with("prog_telemetry_tx"))
+			if (const auto program = host_->program(telemetry_dir() + "/" + pin))
+				n += program->misses;
+	return n;
 }
 
 } // namespace swift

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -80,13 +81,13 @@ struct TelemetryFlow {
 	TelemetryCounts counts;
 };
 
-struct TelemetryReading {
+// Of the whole host.
+struct TelemetryTotals {
 	std::uint64_t time_ns = 0; // CLOCK_MONOTONIC
-	std::vector<TelemetryPrefix> prefixes; // sorted
-	std::vector<TelemetryFlow> flows; // sorted; also of sockets that have closed
 	std::uint64_t samples = 0; // decisions that the programs saw
 	std::uint64_t missed = 0; // runs that the kernel left out: the program was in the way of itself
-	std::uint64_t flows_evicted = 0; // the map was full; not told without the flows
+	std::uint64_t flows_made = 0; // entries
+	std::uint64_t flows_evicted = 0; // of them: the map was full; not told without the flows
 	std::uint64_t without_flow = 0; // samples
 	std::uint64_t in_other = 0; // samples that are in the prefix "other"
 	std::uint64_t without_prefix = 0; // samples
@@ -95,6 +96,11 @@ struct TelemetryReading {
 	std::uint32_t tx_one_in = 0; // packets; 0: no tx_host
 	bool tx_nic_attached = false; // else no tx_nic, either
 	bool module_attached = false;
+};
+
+struct TelemetryReading : TelemetryTotals {
+	std::vector<TelemetryPrefix> prefixes; // sorted
+	std::vector<TelemetryFlow> flows; // sorted; also of sockets that have closed
 
 	// What happened between @earlier and this; what nothing happened to is left out.
 	[[nodiscard]] TelemetryReading since(const TelemetryReading &earlier) const;
@@ -104,14 +110,20 @@ class Telemetry {
 public:
 	// @host may be a test's. ENOENT if it is not loaded.
 	static Result<Telemetry> open(const BpfHost &host);
-	// Of the network namespace with the inode number @netns, or of all. Counters are the host's.
-	Result<TelemetryReading> read(std::optional<std::uint32_t> netns) const;
-	// Without the flows: they are 3.8 kB each, and thousands; prefixes are few.
+	// Of the network namespace with the inode number @netns, or of all. Counters are the host's. What
+	// each CPU has of a prefix is added up as it is read.
 	Result<TelemetryReading> read_prefixes(std::optional<std::uint32_t> netns) const;
+	// The same with those flows that are @wanted, by all but their counts; none given: with all. They are
+	// thousands, and 7 kB each.
+	using Wanted = std::function<bool(const TelemetryFlow &)>;
+	Result<TelemetryReading> read(std::optional<std::uint32_t> netns, const Wanted &wanted = {}) const;
+	// Each flow, and none kept.
+	using ShowFlow = std::function<void(TelemetryFlow &&)>;
+	Result<void> visit_flows(std::optional<std::uint32_t> netns, const Wanted &wanted, const ShowFlow &show) const;
 
 private:
 	explicit Telemetry(const BpfHost &host) : host_(&host) {}
-	Result<TelemetryReading> read(std::optional<std::uint32_t> netns, bool with_flows) const;
+	[[nodiscard]] std::uint64_t missed() const;
 
 	const BpfHost *host_;
 };

@@ -153,15 +153,13 @@ void PathLearner::add(const FlowSet &set, const std::string &cc, const std::opti
 	}
 }
 
-void PathLearner::add(const TelemetryReading &reading, const std::string &cc,
-		      const std::optional<Prefix> &prefix, std::uint32_t netns)
+void PathLearner::add(const TelemetryFlow &flow, const std::string &cc, const std::optional<Prefix> &prefix,
+		      std::uint32_t netns)
 {
-	for (const TelemetryFlow &flow : reading.flows) {
-		const LogHistogram &fabric = flow.counts.of(Telemetered::fabric);
+	const LogHistogram &fabric = flow.counts.of(Telemetered::fabric);
 
-		if (flow.netns == netns && flow.cc == cc && (!prefix || prefix->contains(flow.remote.address)) && !fabric.empty())
-			note(flow.hops, flow.remote.address, fabric.quantile(0));
-	}
+	if (flow.netns == netns && flow.cc == cc && (!prefix || prefix->contains(flow.remote.address)) && !fabric.empty())
+		note(flow.hops, flow.remote.address, fabric.quantile(0));
 }
 
 void PathLearner::note(std::optional<unsigned> hops, const Address &to, double ns)

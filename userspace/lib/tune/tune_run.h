@@ -30,8 +30,8 @@ public:
 	void add(const FlowSet &set, const std::string &cc, const std::optional<Prefix> &prefix);
 	// Knows the hops, too. The telemetry sees all network namespaces: @netns is the inode number
 	// of the one whose flows count.
-	void add(const TelemetryReading &reading, const std::string &cc,
-		 const std::optional<Prefix> &prefix, std::uint32_t netns);
+	void add(const TelemetryFlow &flow, const std::string &cc, const std::optional<Prefix> &prefix,
+		 std::uint32_t netns);
 	[[nodiscard]] std::vector<PathSample> samples() const;
 	// The smallest delay to the destination that is farthest; 0: none.
 	[[nodiscard]] double longest_ns() const;
@@ -59,7 +59,7 @@ public:
 	[[nodiscard]] const TargetSettings &now() const { return now_; } // what is in force
 
 	void learn(const FlowSet &set) { learner_.add(set, knob_.cc(), prefix_); }
-	void learn(const TelemetryReading &r) { learner_.add(r, knob_.cc(), prefix_, this_netns_inode()); }
+	void learn(const TelemetryFlow &f) { learner_.add(f, knob_.cc(), prefix_, this_netns_inode()); }
 	// Out of what was learnt so far; an Error if that is nothing.
 	Result<TargetProposal> proposal() const;
 

@@ -10,10 +10,6 @@
 
 namespace swift {
 
-namespace {
-
-} // namespace
-
 int run_delays(const DelaysOptions &options)
 {
 	auto query = DelaysQuery::from(options);
@@ -35,7 +31,8 @@ int run_delays(const DelaysOptions &options)
 
 	if (!telemetry)
 		return fail(delays_verb, telemetry.error().text());
-	auto reading = telemetry->read(netns);
+	const auto wanted = [&](const TelemetryFlow &f) { return query->wants(f.remote.address); };
+	auto reading = telemetry->read(netns, wanted);
 
 	if (!reading)
 		return fail(delays_verb, reading.error().text());
@@ -45,7 +42,7 @@ int run_delays(const DelaysOptions &options)
 
 		// Stopped early it tells of the time until then.
 		(void)stop.sleep(query->interval_s);
-		reading = telemetry->read(netns);
+		reading = telemetry->read(netns, wanted);
 		if (!reading)
 			return fail(delays_verb, reading.error().text());
 		reading = reading->since(before);

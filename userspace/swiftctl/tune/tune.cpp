@@ -90,8 +90,9 @@ private:
 			run_.learn(*seen->flows);
 			if (waited_s >= plan_.learn_s) {
 				// It has counted since it was loaded: once is enough.
-				if (const auto reading = telemetry_ ? telemetry_->read(this_netns_inode()) : TelemetryReading())
-					run_.learn(*reading);
+				if (telemetry_)
+					(void)!telemetry_->visit_flows(this_netns_inode(), {},
+								       [&](TelemetryFlow &&f) { run_.learn(f); });
 				return -1;
 			}
 			if (stop.sleep(plan_.interval_s))
