@@ -253,8 +253,9 @@ TEST_F(Feeding, a_state_file_that_makes_no_sense_stops_it)
 
 TEST_F(Feeding, one_feeder_at_a_time)
 {
-	system_.lock_taken = true;
-	system_.files["/run/tcp_swift/clock-1.lock"] = "4711\n";
+	const auto other = system_.lock("/run/tcp_swift/clock-1.lock");
+
+	ASSERT_TRUE(system_.write_file("/run/tcp_swift/clock-1.lock", "4711\n"));
 	const auto started = start();
 
 	ASSERT_FALSE(started);
@@ -366,6 +367,16 @@ TEST_F(Feeding, a_nic_that_came_while_links_could_not_be_read_is_fed)
 	host_.links_fail = 3;
 	run(12000);
 	EXPECT_TRUE(host_.error_ns("eth2"));
+}
+
+TEST_F(Feeding, links_that_change_too_fast_at_the_start_are_read_later)
+{
+	host_.links_fail = 3;
+	ASSERT_TRUE(start());
+	EXPECT_EQ(status().state, FeedState::absent);
+	run(5000);
+	EXPECT_TRUE(host_.error_ns("eth0"));
+	EXPECT_EQ(status().state, FeedState::fed);
 }
 
 TEST_F(Feeding, a_missed_departure_is_found_out)

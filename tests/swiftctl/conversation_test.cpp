@@ -2,6 +2,7 @@
 // Conversations over netlink with a made-up kernel at the other end.
 #include <gtest/gtest.h>
 
+#include <linux/genetlink.h>
 #include <linux/netlink.h>
 #include <sys/socket.h>
 
@@ -10,6 +11,7 @@
 #include <functional>
 #include <thread>
 
+#include "clock_client.h"
 #include "conversation.h"
 
 using namespace swift;
@@ -124,6 +126,40 @@ TEST(conversation, a_dump_that_is_interrupted_again_and_again_says_so)
 	EXPECT_TRUE(asked.status->interrupted);
 	EXPECT_EQ(asked.begun, 5);
 	EXPECT_EQ(asked.numbers, std::vector<std::int32_t>{5});
+}
+
+// A dump of the module's clocks is whole, or none.
+TEST(conversation, clocks_that_change_faster_than_they_can_be_read_are_no_table)
+{
+	constexpr std::uint16_t family = 40;
+	int dumps = 0;
+	Kernel kernel([&](int, const nlmsghdr &r) -> std::vector<std::vector<std::byte>> {
+		struct {
+			nlmsghdr head{};
+			genlmsghdr genl{};
+			nlattr attribute{sizeof(nlattr) + sizeof(family), CTRL_ATTR_FAMILY_ID};
+			std::uint16_t id = family;
+			std::uint16_t pad = 0;
+		} named;
+		std::vector<std::byte> bytes(sizeof(named));
+
+		if (r.nlmsg_type == family) {
+			dumps++;
+			return {message(r, NLMSG_DONE, NLM_F_DUMP_INTR, 0)};
+		}
+		named.head = {sizeof(named), GENL_ID_CTRL, 0, r.nlmsg_seq, 0};
+		std::memcpy(bytes.data(), &named, sizeof(named));
+		return {bytes, message(r, NLMSG_ERROR, 0, 0)};
+	});
+	const auto clocks = [&] {
+		ClockClient client(GenlClient(Conversation(kernel.end(), "clocks", one_second), "tcp_swift", 1));
+
+		return client.all();
+	}();
+
+	ASSERT_FALSE(clocks);
+	EXPECT_EQ(clocks.error().code, EAGAIN);
+	EXPECT_EQ(dumps, 5);
 }
 
 TEST(conversation, what_was_said_to_others_is_passed_over)

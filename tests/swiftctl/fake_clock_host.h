@@ -46,7 +46,6 @@ inline swift::NicTimestamps able(int phc)
 class NicSystem : public FakeSystem {
 public:
 	std::map<std::string, FakeNic> nics;
-	bool lock_taken = false; // by another process
 	bool may_save = true;
 
 	NicSystem()
@@ -55,7 +54,6 @@ public:
 		add("eth1", 3, 1);
 		nics["lo"].ifindex = 1;
 		nics["lo"].t = {};
-		files["/run/tcp_swift/clock-1.lock"] = "";
 	}
 	void add(const std::string &name, std::uint32_t ifindex, int phc)
 	{
@@ -95,12 +93,6 @@ public:
 		if (wanted.rx_filter == HWTSTAMP_FILTER_ALL)
 			n.t.now->rx_filter = n.made_of_all;
 		return *n.t.now;
-	}
-	swift::Result<std::shared_ptr<void>> lock(const std::string &) override
-	{
-		if (lock_taken)
-			return swift::errno_error("another holds it", EWOULDBLOCK); // as the real one says it
-		return std::shared_ptr<void>();
 	}
 	swift::Result<void> replace_file(const std::string &path, const std::string &content,
 					 unsigned mode) override

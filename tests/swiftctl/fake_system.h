@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -55,13 +56,15 @@ public:
 
 	bool exists(const std::string &path) const override
 	{
-		return files.contains(path) ||
+		return files.contains(path) || locks_.contains(path) ||
 		       std::any_of(files.begin(), files.end(), [&](const auto &f) {
 			       return f.first.starts_with(path + "/");
 		       });
 	}
 	swift::Result<std::string> read_file(const std::string &path) const override
 	{
+		if (const auto lock = locks_.find(path); lock != locks_.end())
+			return lock->second.content;
 		const auto at = files.find(path);
 
 		if (at == files.end())
@@ -75,10 +78,16 @@ public:
 		for (const auto &[name, content] : files)
 			if (name.starts_with(path + "/"))
 				names.insert(swift::split(name.substr(path.size() + 1), '/')[0]);
+		if (names.empty() && !files.contains(path))
+			return swift::errno_error("cannot list " + path, ENOENT);
 		return std::vector<std::string>(names.begin(), names.end());
 	}
 	swift::Result<void> write_file(const std::string &path, const std::string &content) override
 	{
+		if (const auto lock = locks_.find(path); lock != locks_.end()) {
+			lock->second.content = content;
+			return {};
+		}
 		if (auto ok = operation("write " + path); !ok)
 			return ok;
 		if (!files.contains(path))
@@ -154,9 +163,17 @@ public:
 		}
 		return swift::Error{"cannot find the command " + argv[0]};
 	}
-	swift::Result<std::shared_ptr<void>> lock(const std::string &) override
+	swift::Result<std::shared_ptr<void>> lock(const std::string &path) override
 	{
-		return std::shared_ptr<void>();
+		Lock &lock = locks_[path];
+
+		if (!lock.held.expired())
+			return swift::Error{"another swiftctl is changing this host (it holds " + path + "); try again when it is done",
+					    {}, {}, EWOULDBLOCK};
+		auto held = std::make_shared<int>();
+
+		lock.held = held;
+		return std::shared_ptr<void>(held);
 	}
 	swift::Result<std::vector<swift::Flow>> tcp_sockets(std::uint32_t) override { return sockets; }
 	swift::Result<swift::Coalescing> coalescing(const std::string &dev) override
@@ -204,6 +221,13 @@ public:
 	}
 
 private:
+	// Apart from files: it stays there, and is no change.
+	struct Lock {
+		std::weak_ptr<void> held;
+		std::string content;
+	};
+	std::map<std::string, Lock> locks_;
+
 	swift::CommandResult unload()
 	{
 		if (swift::trim(files["/sys/module/tcp_swift/refcnt"]) != "0")

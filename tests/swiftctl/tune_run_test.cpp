@@ -476,6 +476,7 @@ TEST_F(TuneRunTest, WhatSomebodyElseHasSetStaysAtTheBeginningAndAtTheEnd)
 		ASSERT_FALSE(last);
 		EXPECT_NE(last.error().text().find("base_target_ns=234567"), std::string::npos) << last.error().text();
 		EXPECT_EQ(knob.settings.base_target_ns, 234'567U);
+		run.reset(); // one at a time
 	}
 }
 

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cerrno>
+#include <utility>
 
 #include "bpf_clocks.h"
 #include "printable.h"
@@ -28,27 +29,10 @@ ClockRow clock_row(const FeedStatus &status, std::int64_t now_ns)
 	return row;
 }
 
-Result<std::unique_ptr<ClockThread>> ClockThread::start(const Config::Clocks &config, ClockFeeder::Tell tell)
+ClockThread::ClockThread(Config::Clocks config, ClockFeeder::Tell tell, std::chrono::milliseconds retry)
+	: config_(std::move(config)), tell_(std::move(tell)), retry_(retry),
+	  stop_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), thread_([this] { run(); })
 {
-	Fd stop(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-
-	if (!stop)
-		return errno_error("cannot make an eventfd", errno);
-
-	std::unique_ptr<ClockThread> t(new ClockThread(std::move(stop)));
-	ClockThread *self = t.get();
-
-	t->thread_ = std::thread([self, config, tell = std::move(tell)] { self->run(config, tell); });
-
-	std::unique_lock lock(t->mutex_);
-
-	t->begun_condition_.wait(lock, [&] { return t->begun_.has_value(); });
-	const Result<void> how = *t->begun_;
-
-	lock.unlock();
-	if (!how)
-		return how.error();
-	return t;
 }
 
 ClockThread::~ClockThread()
@@ -61,38 +45,51 @@ ClockThread::~ClockThread()
 		thread_.join();
 }
 
-void ClockThread::begun(Result<void> how)
+void ClockThread::run()
 {
-	const std::scoped_lock lock(mutex_);
+	std::string told;
+	pollfd stop = {stop_.get(), POLLIN, 0};
 
-	begun_ = std::move(how);
-	begun_condition_.notify_all();
+	while (stop.revents == 0) {
+		const auto fed = feed();
+
+		if (fed)
+			return;
+		std::vector<ClockRow> rows;
+
+		for (const std::string &dev : config_.devices)
+			rows.push_back({printable(dev),
+					std::string(feed_state_text(fed.error().code == EBUSY ? FeedState::busy : FeedState::failed)),
+					{}, {}, {}, {}});
+		set_rows(std::move(rows));
+		if (std::exchange(told, fed.error().text()) != told)
+			tell_({true, "clocks", "start", told + "; tried again and again"});
+		(void)poll(&stop, 1, static_cast<int>(retry_.count()));
+	}
 }
 
-void ClockThread::run(const Config::Clocks &config, const ClockFeeder::Tell &tell)
+// Until it is to stop; an Error if it cannot begin.
+Result<void> ClockThread::feed()
 {
 	const auto system = real_system();
 	const auto nics = real_nics();
 	auto host = real_clock_host();
 
 	if (!host)
-		return begun(host.error());
+		return host.error();
 	ClockFeeder feeder(*system, *nics, **host,
-			   {config.devices, static_cast<std::uint32_t>(config.interval_ms)}, tell);
+			   {config_.devices, static_cast<std::uint32_t>(config_.interval_ms)}, tell_);
 	const auto note = [&] {
 		std::vector<ClockRow> rows;
 
 		for (const FeedStatus &s : feeder.status())
 			rows.push_back(clock_row(s, (*host)->now_ns()));
-		const std::scoped_lock lock(mutex_);
-
-		rows_ = std::move(rows);
+		set_rows(std::move(rows));
 	};
 
 	if (auto started = feeder.start(); !started)
-		return begun(started.error());
+		return started;
 	note();
-	begun({});
 
 	std::array<pollfd, 2> wait = {{{feeder.fd(), POLLIN, 0}, {stop_.get(), POLLIN, 0}}};
 
@@ -105,6 +102,14 @@ void ClockThread::run(const Config::Clocks &config, const ClockFeeder::Tell &tel
 		}
 	}
 	feeder.stop();
+	return {};
+}
+
+void ClockThread::set_rows(std::vector<ClockRow> rows)
+{
+	const std::scoped_lock lock(mutex_);
+
+	rows_ = std::move(rows);
 }
 
 std::vector<ClockRow> ClockThread::rows() const

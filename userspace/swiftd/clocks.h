@@ -3,8 +3,7 @@
 // slow NIC driver keeps the other waiting.
 #pragma once
 
-#include <condition_variable>
-#include <memory>
+#include <chrono>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -20,9 +19,10 @@ namespace swift {
 
 class ClockThread {
 public:
-	// @tell is called from that thread.
-	static Result<std::unique_ptr<ClockThread>> start(const Config::Clocks &config,
-							  ClockFeeder::Tell tell);
+	// While it cannot feed, because another feeder runs, say, it tries again: that costs the clocks, and
+	// nothing else. @tell is called from that thread.
+	ClockThread(Config::Clocks config, ClockFeeder::Tell tell,
+		    std::chrono::milliseconds retry = std::chrono::seconds(5));
 	ClockThread(const ClockThread &) = delete;
 	ClockThread &operator=(const ClockThread &) = delete;
 	// Puts the NICs back.
@@ -31,16 +31,17 @@ public:
 	[[nodiscard]] std::vector<ClockRow> rows() const;
 
 private:
-	explicit ClockThread(Fd stop) : stop_(std::move(stop)) {}
-	void run(const Config::Clocks &config, const ClockFeeder::Tell &tell);
-	void begun(Result<void> how);
+	void run();
+	Result<void> feed();
+	void set_rows(std::vector<ClockRow> rows);
 
+	const Config::Clocks config_;
+	const ClockFeeder::Tell tell_;
+	const std::chrono::milliseconds retry_;
 	Fd stop_; // eventfd
 	mutable std::mutex mutex_;
-	std::condition_variable begun_condition_;
-	std::optional<Result<void>> begun_;
 	std::vector<ClockRow> rows_;
-	std::thread thread_;
+	std::thread thread_; // the last: it uses all above
 };
 
 } // namespace swift

@@ -148,13 +148,8 @@ Result<void> Service::start()
 	}
 
 	store_.set_config(config_);
-	if (!config_.clocks.devices.empty()) {
-		auto clocks = ClockThread::start(config_.clocks, log_feed_event);
-
-		if (!clocks)
-			return Error{"clocks: " + clocks.error().text()};
-		clocks_ = std::move(*clocks);
-	}
+	if (!config_.clocks.devices.empty())
+		clocks_ = std::make_unique<ClockThread>(config_.clocks, log_feed_event);
 	Collector::OwnClocks own_clocks;
 
 	if (clocks_)

@@ -37,6 +37,8 @@ Result<void> ClockClient::request(std::uint8_t command, std::uint16_t flags, con
 		return Error{"the module tcp_swift is being unloaded", {}, {}, error_no_module};
 	if (status->error)
 		return netlink_refusal("the module refused", *status);
+	if (status->interrupted)
+		return Error{"the module's clocks change faster than they can be read", {}, {}, EAGAIN};
 	if (status->malformed)
 		return Error{"the module's answer makes no sense: it and swiftctl are of different versions"};
 	return {};

@@ -35,6 +35,7 @@ NetlinkStatus parse_nic_clocks(Bytes bytes, std::uint16_t family, std::vector<Ni
 class ClockClient {
 public:
 	static Result<ClockClient> open();
+	explicit ClockClient(GenlClient genl) : genl_(std::move(genl)) {}
 
 	// Errors carry the kernel's errno; error_no_module without the module.
 	Result<void> set(std::uint32_t ifindex, const ClockLine &line, std::uint32_t valid_ms);
@@ -44,7 +45,6 @@ public:
 	[[nodiscard]] std::uint32_t port() const { return genl_.port(); }
 
 private:
-	explicit ClockClient(GenlClient genl) : genl_(std::move(genl)) {}
 	Result<void> request(std::uint8_t command, std::uint16_t flags, const GenlClient::Put &put,
 			     std::vector<NicClock> &clocks);
 

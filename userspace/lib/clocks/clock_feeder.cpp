@@ -59,8 +59,9 @@ Result<void> ClockFeeder::start()
 		return leftovers.error();
 	auto links = host_.links();
 
-	if (!links)
+	if (!links && links.error().code != EAGAIN)
 		return links.error();
+	links_missed_ = !links; // they change too fast just now
 	leftovers_ = std::move(*leftovers);
 	running_ = true;
 	for (const std::string &name : options_.ifaces) {
@@ -71,7 +72,8 @@ Result<void> ClockFeeder::start()
 		nic.s.iface = name;
 		nic.asked_for = true;
 	}
-	take_links(*links, true);
+	if (links)
+		take_links(*links, true);
 	for (const auto &nic : nics_)
 		work(*nic);
 	put_back_leftovers();

@@ -4,6 +4,7 @@
 #include <linux/rtnetlink.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include "printable.h"
 
@@ -54,7 +55,8 @@ Result<IfaceMap> IfaceMap::open()
 		return events.error();
 	map.events_ = std::move(*events);
 	map.stale_ = true;
-	if (auto done = map.refresh(); !done)
+	// Interfaces that change too fast just now are read with the next look.
+	if (auto done = map.refresh(); !done && done.error().code != EAGAIN)
 		return done.error();
 	return map;
 }

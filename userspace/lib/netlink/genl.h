@@ -22,6 +22,10 @@ public:
 	using Parse = std::function<NetlinkStatus(Bytes, std::uint16_t family, std::uint32_t sequence)>;
 
 	static Result<GenlClient> open(std::string family, std::uint8_t version);
+	GenlClient(Conversation conversation, std::string family, std::uint8_t version)
+		: conversation_(std::move(conversation)), name_(std::move(family)), version_(version)
+	{
+	}
 
 	// As Conversation::ask(). An Error's code is ENOENT if there is no such family.
 	Result<NetlinkStatus> ask(std::uint8_t command, std::uint16_t flags, const Put &put,
@@ -29,10 +33,6 @@ public:
 	[[nodiscard]] std::uint32_t port() const { return conversation_.port(); }
 
 private:
-	GenlClient(Conversation conversation, std::string family, std::uint8_t version)
-		: conversation_(std::move(conversation)), name_(std::move(family)), version_(version)
-	{
-	}
 	Result<void> resolve();
 
 	Conversation conversation_;
