@@ -186,7 +186,7 @@ TEST_F(BpfNative, flows_shows_what_is_in_the_socket_storage)
 			"mine = lambda: [f for f in flows() if f[\"remote_port\"] == s.getsockname()[1]]\n"
 			"one, = mine()\n"
 			"want = dict(cc=\"swiftctl_test\", fabric_ns=40000, target_ns=1000, fcwnd=3.0, ecwnd=5.0,\n"
-			"            limit=\"fabric\", local_stamp=\"sw\", echo_stamp=\"none\")\n"
+			"            limit=\"fabric\", local_stamp=\"software\", echo_stamp=\"none\")\n"
 			"assert {k: one[k] for k in want} == want, one\n"
 			"assert one[\"local_port\"] == ours.getsockname()[1], one\n"
 			"def swap(to):\n"

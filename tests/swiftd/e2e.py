@@ -218,6 +218,14 @@ def test_answers_are_as_the_schema_says(program):
         check("config", service.json("/api/v1/config"))
         check("state", {"version": 1, "time_s": 1.5, "collecting": False, "error": "why"})
         check("error", json.loads(service.get("/api/v1/flows?limit=0")[1]))
+        # And swiftctl's, of the same flows.
+        swiftctl = os.path.join(os.path.dirname(program), "swiftctl")
+        said = json.loads(subprocess.run([swiftctl, "flows", "--all", "--json"], capture_output=True, text=True, check=True).stdout)
+        check("swiftctl_flows", said)
+        same = {f["id"]: f for f in said["flows"]}
+        for f in got["flows"]:
+            for name in ("local", "remote", "cc", "from_bpf"):
+                assert same[f["id"]][name] == f[name], (name, f, same[f["id"]])
         try:
             check("flows", {**got, "total": "many"})
         except jsonschema.ValidationError:

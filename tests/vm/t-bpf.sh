@@ -151,7 +151,7 @@ for to in "$h2_ip4" "$h2_ip6"; do
 	client=$!
 	ok "bpf: $to: the module hears the echoes of bpf_swift" wait_until 20 counts h1 echoes_received -gt $((received + 100))
 	ok 'bpf: which counts them as sent' wait_until 20 bpf_flow_with 'echo_on && echoes_sent > 100'
-	ok 'bpf: the module takes them for what they are' eval "in_ns h1 '$swiftctl' flows --json | jq -e '.flows | max_by(.bytes_acked) | .echo_stamp == \"sw\"'"
+	ok 'bpf: the module takes them for what they are' eval "in_ns h1 '$swiftctl' flows --json | jq -e '.flows | max_by(.bytes_acked) | .echo_stamp == \"software\"'"
 	kill $client
 	wait $client 2>/dev/null
 	wait_until 10 not listening h2 5201

@@ -50,7 +50,7 @@ flow_at_work() {
 ok 'select: swiftctl flows shows the flow' wait_until 30 flow_at_work
 ok 'select: swiftctl flows shows fabric and host delay' jq -e "$bulk | .fabric_ns > 0 and .endpoint_ns > 0 and .target_ns >= 100000000" "$work/flows"
 ok 'select: and windows' jq -e "$bulk | .fcwnd > 0.0005 and .ecwnd > 0.0005" "$work/flows"
-ok 'select: and software stamps on both ends' jq -e "$bulk | .local_stamp == \"sw\" and .echo_stamp == \"sw\"" "$work/flows" ||
+ok 'select: and software stamps on both ends' jq -e "$bulk | .local_stamp == \"software\" and .echo_stamp == \"software\"" "$work/flows" ||
 	diag "$(cat "$work/flows")"
 kill $client
 wait

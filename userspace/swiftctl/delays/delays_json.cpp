@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What `swiftctl delays --json` says.
 #include "delays.h"
+#include "flow_json.h"
 #include "json.h"
 
 namespace swift {
@@ -70,7 +71,9 @@ std::string delays_json(const TelemetryReading &r, const DelaysQuery &query)
 	}
 	j["flows"] = Json::array();
 	for (const TelemetryFlow &f : r.flows) {
-		Json e = {{"local_addr", f.local.address.text()},
+		Json e = {{"local", f.local.text()},
+			  {"remote", f.remote.text()},
+			  {"local_addr", f.local.address.text()},
 			  {"local_port", f.local.port},
 			  {"remote_addr", f.remote.address.text()},
 			  {"remote_port", f.remote.port},
@@ -83,7 +86,7 @@ std::string delays_json(const TelemetryReading &r, const DelaysQuery &query)
 		if (!query.wants(f.remote.address))
 			continue;
 		if (f.cookie)
-			e["cookie"] = f.cookie;
+			e["id"] = flow_id_text(f.cookie), e["cookie"] = f.cookie;
 		put_counts(e, f.counts);
 		j["flows"].push_back(std::move(e));
 	}

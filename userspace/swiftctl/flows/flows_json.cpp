@@ -31,8 +31,6 @@ Json all_of(const Flow &f, const SummaryOptions &verdicts)
 		j["ecwnd"] = r.ecwnd_pkts();
 		j["window"] = r.window_pkts();
 		j["endpoint_ns"] = r.endpoint_ns;
-		j["local_stamp"] = stamp_text(r.local_stamp);
-		j["echo_stamp"] = stamp_text(r.echo_stamp);
 	}
 	if (f.tcp) {
 		const TcpCounters &c = *f.tcp;
