@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "table.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "printable.h"
@@ -77,6 +79,27 @@ RenderedTable render(const Table &given, const Terminal &terminal)
 	for (const auto &row : table.rows)
 		out.lines.push_back(line([&](std::size_t i) { return row[i]; }));
 	return out;
+}
+
+std::vector<std::string> screen(const Table &table, std::vector<std::string> notes, bool wide,
+				Terminal terminal, const std::vector<std::string> &between)
+{
+	std::vector<std::string> lines;
+
+	if (wide)
+		terminal.columns = 0;
+	if (!table.rows.empty()) {
+		RenderedTable rendered = render(table, terminal);
+
+		lines = std::move(rendered.lines);
+		if (!rendered.left_out.empty())
+			notes.push_back(fmt::format("left out to fit: {}; --wide shows them",
+						    fmt::join(rendered.left_out, ", ")));
+	}
+	lines.insert(lines.end(), between.begin(), between.end());
+	for (const std::string &text : notes)
+		lines.push_back(terminal.paint(text, Colour::dim));
+	return lines;
 }
 
 } // namespace swift

@@ -34,5 +34,9 @@ struct RenderedTable {
 };
 
 [[nodiscard]] RenderedTable render(const Table &table, const Terminal &terminal);
+// What a verb shows: the table, if it has rows, what is @between, and notes, with one on columns that were
+// left out. @wide: none is.
+[[nodiscard]] std::vector<std::string> screen(const Table &table, std::vector<std::string> notes, bool wide,
+					      Terminal terminal, const std::vector<std::string> &between = {});
 
 } // namespace swift

@@ -9,6 +9,8 @@
 #include <chrono>
 #include <ctime>
 
+#include "say.h"
+
 namespace swift {
 
 StopSignals::StopSignals()
@@ -75,6 +77,25 @@ std::string redraw(std::vector<std::string> lines, const Terminal &terminal, con
 	for (const std::string &line : lines)
 		out += line + "\x1b[K\n";
 	return out + "\x1b[J";
+}
+
+int watch(const Verb &verb, double every_s, bool json, const std::string &more, const Draw &draw)
+{
+	const StopSignals stop;
+
+	for (bool first = true;; first = false) {
+		const Terminal terminal = standard_output();
+		auto lines = draw(terminal);
+
+		if (!lines)
+			return fail(verb, lines.error().text());
+		if (!print(json ? fmt::format("{}", fmt::join(*lines, "")) :
+			   terminal.is_terminal ? (first ? "\x1b[2J" : "") + redraw(std::move(*lines), terminal, more) :
+						  fmt::format("{}\n\n", fmt::join(*lines, "\n"))))
+			return exit_failed;
+		if (stop.sleep(every_s))
+			return exit_ok;
+	}
 }
 
 } // namespace swift

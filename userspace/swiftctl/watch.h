@@ -6,10 +6,13 @@
 #include <signal.h>
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "result.h"
 #include "terminal.h"
+#include "verb.h"
 
 namespace swift {
 
@@ -36,5 +39,11 @@ private:
 // Over the last screen, without clearing first: no flicker. What is too long ends with @more.
 [[nodiscard]] std::string redraw(std::vector<std::string> lines, const Terminal &terminal,
 				 const std::string &more);
+
+// One screen, or one line of JSON, after the other, until a signal ends it; an Error of @draw's ends it, too.
+// @more: see redraw().
+using Lines = std::vector<std::string>;
+using Draw = std::function<Result<Lines>(const Terminal &)>;
+int watch(const Verb &verb, double every_s, bool json, const std::string &more, const Draw &draw);
 
 } // namespace swift

@@ -95,15 +95,10 @@ int show_list(BpfVariants &variants, const BpfOptions &options)
 	if (options.json)
 		return print(bpf_list_json(*listing)) ? exit_ok : exit_failed;
 
-	std::string out;
-	const Terminal terminal = standard_output();
+	const auto lines = screen(bpf_table(listing->loaded, clock_ns(CLOCK_REALTIME)), bpf_notes(*listing), false,
+				  standard_output());
 
-	if (!listing->loaded.empty())
-		for (const std::string &line : render(bpf_table(listing->loaded, clock_ns(CLOCK_REALTIME)), terminal).lines)
-			out += line + "\n";
-	for (const std::string &text : bpf_notes(*listing))
-		out += terminal.paint(text, Colour::dim) + "\n";
-	return print(out) ? exit_ok : exit_failed;
+	return print(fmt::format("{}\n", fmt::join(lines, "\n"))) ? exit_ok : exit_failed;
 }
 
 int show_settings(BpfVariants &variants, const BpfOptions &options)

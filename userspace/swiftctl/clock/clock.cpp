@@ -61,24 +61,9 @@ std::uint32_t ifindex_of(const Files &files, const std::string &dev)
 	return v ? static_cast<std::uint32_t>(*v) : 0;
 }
 
-std::vector<std::string> screen(const ClockSnapshot &snapshot, bool wide, Terminal terminal)
+std::vector<std::string> lines_of(const ClockSnapshot &snapshot, bool wide, const Terminal &terminal)
 {
-	std::vector<std::string> lines;
-	std::vector<std::string> notes = clock_notes(snapshot);
-
-	if (wide)
-		terminal.columns = 0;
-	if (!snapshot.rows.empty()) {
-		RenderedTable table = render(clock_table(snapshot), terminal);
-
-		lines = std::move(table.lines);
-		if (!table.left_out.empty())
-			notes.push_back(fmt::format("left out to fit: {}; --wide shows them",
-						    fmt::join(table.left_out, ", ")));
-	}
-	for (const std::string &text : notes)
-		lines.push_back(terminal.paint(text, Colour::dim));
-	return lines;
+	return screen(clock_table(snapshot), clock_notes(snapshot), wide, terminal);
 }
 
 Result<ClockSnapshot> look(const Files &files, Nics &nics, const ClockOptions &options)
@@ -88,36 +73,19 @@ Result<ClockSnapshot> look(const Files &files, Nics &nics, const ClockOptions &o
 	return take_clocks(files, nics, options.ifaces, now, bpf_clocks_now(now.monotonic_ns));
 }
 
-int watch(const Files &files, Nics &nics, const ClockOptions &options, double watch_s)
+int watch_clocks(const Files &files, Nics &nics, const ClockOptions &options, double watch_s)
 {
-	const StopSignals stop;
-	bool first = true;
+	return watch(clock_verb, watch_s, options.json, "... more below: --iface shortens the list",
+		     [&](const Terminal &terminal) {
+			     return look(files, nics, options).and_then([&](ClockSnapshot &s) {
+				     if (options.json)
+					     return Result<Lines>(Lines{clocks_json(s, true)});
+				     auto lines = lines_of(s, options.wide, terminal);
 
-	for (;;) {
-		const Terminal terminal = standard_output();
-		auto snapshot = look(files, nics, options);
-		std::string out;
-
-		if (!snapshot)
-			return fail(clock_verb, snapshot.error().text());
-		if (options.json) {
-			out = clocks_json(*snapshot, true);
-		} else {
-			auto lines = screen(*snapshot, options.wide, terminal);
-
-			lines.insert(lines.begin(), terminal.paint(local_time(snapshot->now.realtime_ns),
-								   Colour::dim));
-			out = terminal.is_terminal ? (first ? "\x1b[2J" : "") +
-							     redraw(std::move(lines), terminal,
-								    "... more below: --iface shortens the list") :
-						     fmt::format("{}\n\n", fmt::join(lines, "\n"));
-		}
-		first = false;
-		if (!print(out))
-			return exit_failed;
-		if (stop.sleep(watch_s))
-			return exit_ok;
-	}
+				     lines.insert(lines.begin(), terminal.paint(local_time(s.now.realtime_ns), Colour::dim));
+				     return Result<Lines>(std::move(lines));
+			     });
+		     });
 }
 
 int show(System &system, Nics &nics, const ClockOptions &options)
@@ -134,7 +102,7 @@ int show(System &system, Nics &nics, const ClockOptions &options)
 	if (auto known = devices(system, options.ifaces); !known && !options.ifaces.empty())
 		return fail(clock_verb, known.error().text());
 	if (watch_s > 0)
-		return watch(system, nics, options, watch_s);
+		return watch_clocks(system, nics, options, watch_s);
 
 	auto snapshot = look(system, nics, options);
 
@@ -143,7 +111,7 @@ int show(System &system, Nics &nics, const ClockOptions &options)
 
 	const std::string out =
 		options.json ? clocks_json(*snapshot, false) :
-			       fmt::format("{}\n", fmt::join(screen(*snapshot, options.wide,
+			       fmt::format("{}\n", fmt::join(lines_of(*snapshot, options.wide,
 								    standard_output()),
 							     "\n"));
 

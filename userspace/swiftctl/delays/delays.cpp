@@ -50,26 +50,11 @@ int run_delays(const DelaysOptions &options)
 	if (options.json)
 		return print(delays_json(*reading, *query)) ? exit_ok : exit_failed;
 
-	Terminal terminal = standard_output();
+	const Terminal terminal = standard_output();
 	const std::vector<DelaysRow> rows = delays_rows(*reading, *query);
-	std::vector<std::string> lines;
-	std::vector<std::string> notes = delays_notes(*reading, rows, *query);
+	const auto lines = screen(delays_table(rows, *query), delays_notes(*reading, rows, *query), options.wide, terminal,
+				  query->hist ? delays_histograms(rows, *query, terminal) : std::vector<std::string>());
 
-	if (options.wide)
-		terminal.columns = 0;
-	if (!rows.empty()) {
-		RenderedTable table = render(delays_table(rows, *query), terminal);
-
-		lines = std::move(table.lines);
-		if (!table.left_out.empty())
-			notes.push_back(fmt::format("left out to fit: {}; --wide shows them",
-						    fmt::join(table.left_out, ", ")));
-	}
-	if (query->hist)
-		for (std::string &line : delays_histograms(rows, *query, terminal))
-			lines.push_back(std::move(line));
-	for (const std::string &text : notes)
-		lines.push_back(terminal.paint(text, Colour::dim));
 	return print(fmt::format("{}\n", fmt::join(lines, "\n"))) ? exit_ok : exit_failed;
 }
 

@@ -77,62 +77,28 @@ Result<FlowSnapshot> take(const FlowsOptions &options, const FlowQuery &query, c
 	return snapshot;
 }
 
-std::vector<std::string> screen(const FlowSnapshot &snapshot, const FlowQuery &query, bool wide,
-				Terminal terminal)
+std::vector<std::string> lines_of(const FlowSnapshot &snapshot, const FlowQuery &query, bool wide,
+				  const Terminal &terminal)
 {
-	std::vector<std::string> lines;
-	std::vector<std::string> notes = flow_notes(snapshot, query);
-
-	if (wide)
-		terminal.columns = 0;
-	if (!snapshot.flows.empty()) {
-		RenderedTable table = render(flow_table(snapshot.flows), terminal);
-
-		lines = std::move(table.lines);
-		if (!table.left_out.empty())
-			notes.push_back(fmt::format("left out to fit: {}; --wide shows them",
-						    fmt::join(table.left_out, ", ")));
-	}
-	for (const std::string &text : notes)
-		lines.push_back(terminal.paint(text, Colour::dim));
-	return lines;
+	return screen(flow_table(snapshot.flows), flow_notes(snapshot, query), wide, terminal);
 }
 
-int watch(const FlowsOptions &options, const FlowQuery &query, const System &system)
+int watch_flows(const FlowsOptions &options, const FlowQuery &query, const System &system)
 {
-	const StopSignals stop;
-	bool first = true;
+	return watch(flows_verb, query.watch_s, options.json, "... more below: --top or a filter shortens the list",
+		     [&](const Terminal &terminal) {
+			     return take(options, query, system).and_then([&](FlowSnapshot &s) {
+				     if (options.json)
+					     return Result<Lines>(Lines{flows_json(s, true)});
+				     auto lines = lines_of(s, query, options.wide, terminal);
 
-	for (;;) {
-		const Terminal terminal = standard_output();
-		const bool redraws = terminal.is_terminal && !options.json;
-		auto snapshot = take(options, query, system);
-		std::string out;
-
-		if (!snapshot)
-			return fail(flows_verb, snapshot.error().text());
-		if (options.json) {
-			out = flows_json(*snapshot, true);
-		} else {
-			auto lines = screen(*snapshot, query, options.wide, terminal);
-
-			lines.insert(lines.begin(),
-				     terminal.paint(fmt::format("{}  {} swift flows", local_time(snapshot->time_ns),
-								snapshot->swift_count),
-						    Colour::dim));
-			if (redraws)
-				out = (first ? "\x1b[2J" : "") +
-				      redraw(std::move(lines), terminal,
-					     "... more below: --top or a filter shortens the list");
-			else
-				out = fmt::format("{}\n\n", fmt::join(lines, "\n"));
-		}
-		first = false;
-		if (!print(out))
-			return exit_failed;
-		if (stop.sleep(query.watch_s))
-			return exit_ok;
-	}
+				     lines.insert(lines.begin(), terminal.paint(fmt::format("{}  {} swift flows",
+											    local_time(s.time_ns),
+											    s.swift_count),
+										Colour::dim));
+				     return Result<Lines>(std::move(lines));
+			     });
+		     });
 }
 
 } // namespace
@@ -160,11 +126,11 @@ int run_flows(const FlowsOptions &options)
 					  module_hint(*system));
 	}
 	if (query->watch_s > 0)
-		return watch(options, *query, *system);
+		return watch_flows(options, *query, *system);
 	if (options.json)
 		return print(flows_json(*snapshot, false)) ? exit_ok : exit_failed;
 
-	const auto lines = screen(*snapshot, *query, options.wide, standard_output());
+	const auto lines = lines_of(*snapshot, *query, options.wide, standard_output());
 
 	return print(fmt::format("{}\n", fmt::join(lines, "\n"))) ? exit_ok : exit_failed;
 }

@@ -387,22 +387,9 @@ private:
 	bool stopped_ = false;
 };
 
-std::vector<std::string> screen_lines(const ProbeReport &report, const ProbePlan &plan,
-				      Terminal terminal)
+std::vector<std::string> screen_lines(const ProbeReport &report, const ProbePlan &plan, const Terminal &terminal)
 {
-	std::vector<std::string> notes = probe_notes(report);
-
-	if (plan.wide)
-		terminal.columns = 0;
-
-	RenderedTable table = render(probe_table(report), terminal);
-
-	if (!table.left_out.empty())
-		notes.push_back(fmt::format("left out to fit: {}; --wide shows them",
-					    fmt::join(table.left_out, ", ")));
-	for (const std::string &text : notes)
-		table.lines.push_back(terminal.paint(text, Colour::dim));
-	return table.lines;
+	return screen(probe_table(report), probe_notes(report), plan.wide, terminal);
 }
 
 std::string output_text(const ProbeReport &report, const ProbePlan &plan, const Terminal &terminal)
