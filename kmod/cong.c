@@ -42,16 +42,52 @@ static bool swift_drains(const struct sock *sk, const struct swift_sock *ss,
 }
 
 /*
- * No rate but the application's limit: 1 ns for a packet of 1 KB. All ones, as the kernel has
- * it, MPTCP's scheduler multiplies with bytes and gets any number.
+ * No rate but the application's limit: so large that a packet takes less than a nanosecond, and
+ * that TCP's limit of what may wait below it, rate >> shift where sch_fq says that the socket is
+ * paced, is the limit of who is not (tcp_limit_output_bytes).
  */
-#define SWIFT_UNPACED_Bps (1ULL << 40)
+#define SWIFT_UNPACED_SHIFT 24
+#define SWIFT_PACED_SHIFT 10 /* TCP's own */
+
+/*
+ * MPTCP's scheduler sends where what waits is gone first, by these rates, of which it takes the
+ * lower 32 bits: twice the window's, as TCP's own in slow start.
+ */
+static u64 swift_subflow_Bps(const struct tcp_sock *tp, u32 cwnd_q16)
+{
+	u32 rtt_us = max(tp->srtt_us >> 3, 1U);
+	u64 a_us_q16 = div_u64((u64)tp->mss_cache * max(cwnd_q16, SWIFT_Q16_ONE), rtt_us);
+
+	return clamp_t(u64, min(a_us_q16, 1ULL << 42) * (2 * USEC_PER_SEC) >> SWIFT_Q16_SHIFT,
+		       1, U32_MAX);
+}
+
+/* Once a round: who limits a socket below its rate sets that as well. */
+static noinline void swift_set_rate(struct sock *sk, u32 cwnd_q16)
+{
+	u64 rate_Bps = (u64)READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_limit_output_bytes)
+		       << SWIFT_UNPACED_SHIFT;
+	u8 shift = SWIFT_UNPACED_SHIFT;
+	u64 max_Bps = READ_ONCE(sk->sk_max_pacing_rate);
+
+	if (sk_is_mptcp(sk)) {
+		rate_Bps = swift_subflow_Bps(tcp_sk(sk), cwnd_q16);
+		shift = SWIFT_PACED_SHIFT;
+	}
+	if (rate_Bps > max_Bps) {
+		rate_Bps = max_Bps;
+		shift = SWIFT_PACED_SHIFT;
+	}
+	if (likely(READ_ONCE(sk->sk_pacing_rate) == rate_Bps))
+		return;
+	WRITE_ONCE(sk->sk_pacing_rate, rate_Bps);
+	WRITE_ONCE(sk->sk_pacing_shift, shift);
+}
 
 /* The law's window, or in the drains that all flows take together less; which one, in q16. */
 static __always_inline u32 swift_apply(struct sock *sk, struct swift_sock *ss,
 				       const struct swift_params *p, bool new_round)
 {
-	unsigned long rate_Bps = min_t(u64, READ_ONCE(sk->sk_max_pacing_rate), SWIFT_UNPACED_Bps);
 	struct tcp_sock *tp = tcp_sk(sk);
 	u32 law_q16 = swift_cwnd_q16(&ss->law), cwnd_q16 = law_q16;
 	u32 pkts;
@@ -64,8 +100,8 @@ static __always_inline u32 swift_apply(struct sock *sk, struct swift_sock *ss,
 	}
 	pkts = swift_snd_cwnd_pkts(&ss->dither, cwnd_q16, new_round);
 	tcp_snd_cwnd_set(tp, min(pkts, tp->snd_cwnd_clamp));
-	if (unlikely(READ_ONCE(sk->sk_pacing_rate) != rate_Bps))
-		WRITE_ONCE(sk->sk_pacing_rate, rate_Bps);
+	if (new_round)
+		swift_set_rate(sk, cwnd_q16);
 	return cwnd_q16;
 }
 
@@ -766,6 +802,7 @@ static void swift_release(struct sock *sk)
 	swift_uncount(swift_net_of(sk), flows);
 	swift_unhold(sk, ss);
 	WRITE_ONCE(sk->sk_pacing_rate, READ_ONCE(sk->sk_max_pacing_rate));
+	WRITE_ONCE(sk->sk_pacing_shift, SWIFT_PACED_SHIFT);
 	/* The next congestion control starts from whole packets, and no drain. */
 	if (ss->drained)
 		tcp_snd_cwnd_set(tcp_sk(sk), swift_cwnd_q16(&ss->law) >> SWIFT_Q16_SHIFT);

@@ -27,6 +27,7 @@ CLONE_NEWNET = 0x40000000
 SIOCOUTQ = 0x5411
 SYN_SENT, FIN_WAIT2 = 2, 5
 PORT = 7000
+IPPROTO_MPTCP = 262
 DROPPED = 4  # as IP_TOS
 MS = 1_000_000  # ns
 # What every edge starts from: targets that no emulated path exceeds.
@@ -525,22 +526,33 @@ def delayed_ack():
 def unpaced_again():
     """A paced socket's queue below TCP may be as long as its rate allows, and unpaced that
     is any length; one not paced has tcp_limit_output_bytes. The link to r1 is the slow
-    one, and what waits there is the socket's."""
-    run("tc -n h1 qdisc replace dev right root tbf rate 10mbit burst 3000 limit 1000000")
-    run("ip -n h1 link set right gso_max_segs 1")
+    one, and what waits there is the socket's. fq says of each socket that it is paced."""
     sysctl("h1", "net.ipv4.tcp_limit_output_bytes", 20000)
+    run("ip -n h1 link set right gso_max_segs 1")
     delay(2)
-    below_one(50_000)
-    client, server = connect()
-    client.setblocking(False)
-    client.send(bytes(100_000))
-    paced(client)
-    tune("h1", base_target_ns=500 * MS, ai_milli=10000, max_cwnd=100)
-    wait_until("a window of more than one packet", lambda: info(client)["cwnd"] > 4)
-    server.setblocking(False)
-    unacked, left = [], 3_000_000
+    for below in "bfifo limit 1000000", "fq flow_limit 1000":
+        run("tc -n h1 qdisc replace dev right root handle 1: tbf rate 10mbit burst 3000 limit 1000000")
+        run(f"tc -n h1 qdisc replace dev right parent 1:1 {below}")
+        tune("h1", **SETTINGS)
+        below_one(50_000)
+        client, server = connect()
+        client.setblocking(False)
+        client.send(bytes(100_000))
+        paced(client)
+        tune("h1", base_target_ns=500 * MS, ai_milli=10000, max_cwnd=100)
+        wait_until("a window of more than one packet", lambda: info(client)["cwnd"] > 4)
+        unacked = keep_sending(client, server, 3_000_000)
+        expect(unacked < 50, f"{below}: up to {unacked} packets wait below TCP")
+        client.close()
+        server.close()
 
-    def keep_sending():
+
+def keep_sending(client, server, left):
+    """As long as data is left; the most that was not acknowledged."""
+    server.setblocking(False)
+    unacked = [0]
+
+    def all_sent():
         nonlocal left
         try:
             left -= client.send(bytes(50_000))
@@ -553,8 +565,8 @@ def unpaced_again():
         unacked.append(info(client)["unacked"])
         return left <= 0
 
-    wait_until("3 MB are sent", keep_sending)
-    expect(max(unacked) < 50, f"up to {max(unacked)} packets wait below TCP")
+    wait_until("all is sent", all_sent)
+    return max(unacked)
 
 
 def leave_class():
@@ -594,13 +606,60 @@ def leave_class():
     tune("h1", dscp=-1)
 
 
-def rate_is_a_number():
-    """MPTCP's scheduler multiplies the rate with bytes, in 64 bits."""
-    client, _ = connect()
-    acked_ms(client)
-    raw = client.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 200)
-    rate = struct.unpack_from("Q", raw, 104)[0]
-    expect(10**11 < rate and rate * (1 << 23) < 1 << 64, f"a pacing rate of {rate} bytes/s")
+def mptcp_socket(netns):
+    """Of IPv6: one of IPv4 has no subflows of the other."""
+    enter(netns)
+    return socket.socket(socket.AF_INET6, socket.SOCK_STREAM, IPPROTO_MPTCP)
+
+
+def link_bytes():
+    """What r1 has sent to h2: over IPv4, over IPv6."""
+    found = {row["handle"]: row["bytes"] for row in json.loads(run("tc -n r1 -s -j qdisc show dev right")) if "bytes" in row}
+    return found["4:"], found["6:"]
+
+
+def mptcp():
+    """Its scheduler goes by what its subflows' rates say: of two paths, 40 and 10 Mbit/s, a stream has
+    both, the faster one most, and no part of the stream waits for the slower."""
+    run("tc -n r1 qdisc replace dev right root handle 1: prio bands 2 priomap" + " 0" * 16)
+    for band, protocol, mbit, ms in (1, "ip", 40, 2), (2, "ipv6", 10, 6):
+        run(f"tc -n r1 filter add dev right parent 1: pref {band} protocol {protocol} u32 match u32 0 0 flowid 1:{band}")
+        run(f"tc -n r1 qdisc replace dev right parent 1:{band} handle {2 + 2 * band}: netem rate {mbit}mbit delay {ms}ms limit 200")
+    for netns in "h1", "h2":
+        tune(netns, base_target_ns=15 * MS, ai_milli=10000)
+        run(f"ip -n {netns} mptcp limits set subflows 2 add_addr_accepted 2")
+    run("ip -n h2 mptcp endpoint add fd00:1::2 dev left signal")
+    listener = mptcp_socket("h2")
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind(("::", PORT))
+    listener.listen()
+    client = mptcp_socket("h1")
+    client.settimeout(60)
+    client.connect(("::ffff:10.0.1.2", PORT))
+    server = listener.accept()[0]
+    server.settimeout(60)
+    client.send(bytes(1000))
+    receive(server, 1000)
+    wait_until("there are two subflows", lambda: counter("h1", "flows") == 2)
+    client.setblocking(False)
+    server.setblocking(False)
+    sent, got, marks = 0, 0, []
+    while got < 12_000_000:
+        readable, writable, _ = select.select([server], [client] if sent < 12_000_000 else [], [], 20)
+        expect(readable or writable, f"it stalls after {got} bytes: {run('ip netns exec h1 ss -tinM')}")
+        if writable:
+            sent += client.send(bytes(100_000))
+        if readable:
+            got += len(server.recv(1 << 20))
+        if not marks and got > 3_000_000 or len(marks) == 1 and got > 11_000_000:
+            marks.append((time.monotonic(), got, *link_bytes()))
+    seconds, rate, v4, v6 = (after - before for before, after in zip(*marks))
+    rate *= 8 / seconds / 1e6
+    expect(rate > 36, f"{rate:.1f} Mbit/s over 40 and 10; on the links: {v4}, {v6} bytes")
+    expect(0.1 * v4 < v6 < 0.4 * v4, f"on the links of 40 and 10 Mbit/s: {v4}, {v6} bytes, {rate:.1f} Mbit/s")
+    client.close()
+    server.close()
+    run("ip -n h2 mptcp endpoint flush")
 
 
 def trace(file, text):

@@ -17,6 +17,7 @@ in_ns h1 ping -qc 3 -i 0.05 "$h2_ip4" >/dev/null
 
 # First: a path MTU that shrinks as below ends IPv6 on r1.
 ok 'edges: a flow whose path stays congested takes another one (plb)' edge plb
+ok 'edges: MPTCP has both of two paths, the faster one most' edge mptcp
 ok "edges: a loss found by RACK's timer cuts the window" edge rack_timer
 ok 'edges: a path MTU that shrank does not' edge path_mtu
 ok 'edges: a peer with an echo is not waited for as one that delays ACKs' edge timeouts
@@ -28,7 +29,6 @@ ok 'edges: chosen again between SYN and SYN-ACK, with echo' edge syn_sent_again
 ok 'edges: a delayed ACK is no sample of the path' edge delayed_ack
 ok "edges: a flow that leaves Swift leaves Swift's QoS class" edge leave_class
 
-ok "edges: MPTCP's scheduler can compute with the rate" edge rate_is_a_number
 ok 'edges: no pacing is left of another congestion control' edge unpaced_after_bbr
 ok 'edges: flows that come and go do not switch stamping' edge stamping_lasts
 
