@@ -225,8 +225,8 @@ private:
 
 		if (now->by_hand && now->value != wanted) {
 			outcome_.notes.push_back(fmt::format(
-				"{}: its root qdisc {} was set by hand and is left alone; for exact pacing "
-				"put fq there: tc qdisc replace dev {} root fq",
+				"{}: its root qdisc {} was set by hand and is left alone; for flows "
+				"that take turns put fq there: tc qdisc replace dev {} root fq",
 				dev, now->value, dev));
 			return {};
 		}
