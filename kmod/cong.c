@@ -287,6 +287,16 @@ static u8 swift_hops(const struct swift_sock *ss)
 	return ss->knows_hops ? ss->echo_hops : ss->rx_hops;
 }
 
+/*
+ * What a peer says can be held against the RTT alone: a delay within it is its host's word, and
+ * endpoint_target_ns is what that can buy. One that exceeds it is a lie or a clock that is wrong.
+ * Not by a little: an RTT without rx.c's help is of whole microseconds.
+ */
+static bool swift_echo_is_credible(const struct swift_sample *in, u32 remote_ns)
+{
+	return !in->rtt_ns || remote_ns <= in->rtt_ns + in->rtt_ns / 8 + 2 * NSEC_PER_USEC;
+}
+
 static void swift_fill_sample(const struct sock *sk, struct swift_sock *ss,
 			      const struct swift_net *sn, const struct swift_params *p,
 			      const struct rate_sample *rs, struct swift_sample *in)
@@ -302,6 +312,12 @@ static void swift_fill_sample(const struct sock *sk, struct swift_sock *ss,
 	in->remote_ns = ss->has_echo ? ss->remote_ns : 0;
 	in->has_echo = ss->has_echo;
 	in->echo_expected = ss->echo_on && ss->echo_misses < SWIFT_ECHO_MISSES_MAX;
+	if (unlikely(in->has_echo && !swift_echo_is_credible(in, in->remote_ns))) {
+		swift_count(sn, echoes_refused);
+		in->remote_ns = 0;
+		in->has_echo = 0;
+		in->echo_expected = 0; /* nor is the last one's delay: all is fabric */
+	}
 	/* A quarter that holds a flow says nothing about its whole window. */
 	in->cwnd_limited = tp->is_cwnd_limited && !ss->drained;
 	in->hops = swift_hops(ss);
@@ -309,7 +325,7 @@ static void swift_fill_sample(const struct sock *sk, struct swift_sock *ss,
 	 * A lone packet, no echo, and longer than any path here: a peer without Swift
 	 * delayed its ACK (by 40 ms), which says nothing about the path.
 	 */
-	if (!in->has_echo && rs->prior_in_flight <= 1 && !ss->first_due &&
+	if (!ss->has_echo && rs->prior_in_flight <= 1 && !ss->first_due &&
 	    in->rtt_ns > READ_ONCE(sn->max_rtt_ns))
 		in->rtt_ns = 0;
 }

@@ -40,7 +40,7 @@
 	X(echoes_sent)                                                                     \
 	X(echoes_received)                                                                 \
 	X(echoes_malformed) /* truncated, of a wrong length, or twice in a header */       \
-	X(echoes_clamped) /* claimed more delay than the RTT, or more than 16 hops */      \
+	X(echoes_clamped) /* claimed a little more delay than the RTT, or over 16 hops */  \
 	X(echoes_no_room) /* ACK left without: options full */                             \
 	X(echoes_stopped) /* flows whose ACKs with the option seem to get lost */          \
 	X(samples) /* ACKs with an RTT */                                                  \
@@ -65,7 +65,8 @@
 	X(credit_congested_senders) /* segments that came with csn */                      \
 	X(credit_no_room) /* segments that left without the option: options full */        \
 	X(plb_rounds) /* rounds in which the fabric was congested, with plb */             \
-	X(plb_repaths) /* flow labels changed for that */
+	X(plb_repaths) /* flow labels changed for that */                                  \
+	X(echoes_refused) /* claimed far more delay than the RTT: none of it counts */
 
 enum swift_counter {
 #define SWIFT_X(name) SWIFT_C_##name,

@@ -105,12 +105,21 @@ traced_transfer() {
 	cleanup_jobs
 }
 
+all_is_fabric() { # but for what this host says of itself; and in ACKs without an echo, of which there are few
+	awk '{ for (i = 1; i <= NF; i++) { split($i, kv, "="); v[kv[1]] = kv[2] }
+		n++
+		if (v["fabric_ns"] < v["rtt_ns"] - v["local_ns"] || v["remote"] != "none") bad++ }
+		END { print n + 0, bad + 0; exit !(n >= 20 && bad * 20 <= n) }' "$work/samples"
+}
+
 swift_hosts h1 # a lie must meet a target
 meddle munge offset 56 u32 set 0x3fffffff
-clamped=$(counter h1 echoes_clamped)
+clamped=$(counter h1 echoes_clamped) refused=$(counter h1 echoes_refused)
 traced_transfer
 ok 'echo: a lie (63 hops, 1 s of delay) is counted' counts h1 echoes_clamped -gt "$clamped"
+ok 'echo: the delay, too' counts h1 echoes_refused -gt "$refused"
 ok 'echo: and bends no window and no delay beyond its bounds' within_bounds
+ok "echo: a delay beyond the RTT takes nothing from the fabric's" all_is_fabric
 honest
 meddle munge offset 56 u32 set 0x00000000
 traced_transfer
