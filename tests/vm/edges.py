@@ -486,6 +486,36 @@ def time_never_goes_back():
             sock.close()
 
 
+def echoes_both_ways():
+    """Where data goes both ways an ACK could be the data's, which has no echo."""
+    for windows, seconds in ("above", 0.5), ("below one", 3):
+        delay(2)
+        for netns in "h1", "h2":
+            tune(netns, **{**SETTINGS, "max_cwnd": 8})
+            if windows == "below one":
+                below_one(200_000, netns)
+        client, server = connect()
+        names = ("samples", "echoes_received")
+        before = {(netns, name): counter(netns, name) for netns in ("h1", "h2") for name in names}
+        poll, ends = select.poll(), {sock.fileno(): sock for sock in (client, server)}
+        for fd, sock in ends.items():
+            sock.setblocking(False)
+            poll.register(fd, select.POLLIN | select.POLLOUT)
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            for fd, event in poll.poll(100):
+                if event & select.POLLIN:
+                    ends[fd].recv(1 << 20)
+                if event & select.POLLOUT:
+                    ends[fd].send(bytes(20_000))
+        for netns in "h1", "h2":
+            samples, echoes = (counter(netns, name) - before[netns, name] for name in names)
+            expect(samples > 100, f"{windows}: {samples} samples in {netns}")
+            expect(echoes > 0.9 * samples, f"{windows}: {echoes} echoes in {netns} of {samples} samples")
+        client.close()
+        server.close()
+
+
 def idle_restart():
     """After a silence of some RTOs a large window is halved towards init_cwnd for each, before
     the first packet leaves."""
