@@ -19,7 +19,7 @@ import fabric_host_cases
 import fabric_path_cases
 import fabric_net as fn
 import guest
-from fabric_net import (ETH_P_IP, Net, Port, Stats, command, control, frame, hwtstamp, now_ns, path_ps, stamping,
+from fabric_net import (ETH_P_IP, Net, Port, Stats, command, control, frame, frame6, hwtstamp, now_ns, path_ps, stamping,
                         stamps_of, wire_ps)
 from fabric_tap import near, nearly, ok, plan, same
 from lab import topology
@@ -302,6 +302,15 @@ def routes(module):
                 net.hosts[0].send(*(frame(0, 1, 100, sport=i) for i in range(count)))
                 time.sleep(0.1)
                 ok("ECMP: flows spread over equal paths (5 sigma of 1000)",
+                   all(abs(n - count / paths) < spread for n in used(net)), used(net))
+                control("reset")
+                net.hosts[0].send(*(frame6(0, 1, 100, 7777) for i in range(count)))
+                time.sleep(0.1)
+                same("ECMP: over IPv6 a flow label stays on one path", sorted(used(net)), [0, 0, 0, count])
+                control("reset")
+                net.hosts[0].send(*(frame6(0, 1, 100, i) for i in range(count)))
+                time.sleep(0.1)
+                ok("ECMP: and flow labels spread a flow over equal paths (5 sigma of 1000)",
                    all(abs(n - count / paths) < spread for n in used(net)), used(net))
                 control("reset")
                 source = net.hosts[0].socket(socket.AF_INET, socket.SOCK_DGRAM)

@@ -66,6 +66,12 @@ def frame(src, dst, length, number=0, ttl=64, tos=0, sport=1000):
     return (bytes(12) + struct.pack(">H", ETH_P_IP) + ip + udp).ljust(length, b"\0")[:length]
 
 
+def frame6(src, dst, length, label):
+    """An IPv6 frame of one flow, but for its flow label."""
+    ip = struct.pack(">IHBBIIIIIIII", 6 << 28 | label, length - 54, 17, 64, 0xFD000000, 0, 0, src + 1, 0xFD000000, 0, 0, dst + 1)
+    return (bytes(12) + struct.pack(">H", 0x86DD) + ip + struct.pack(">HHHH", 1000, 9, length - 54, 0)).ljust(length, b"\0")
+
+
 class Received:
     def __init__(self, data, stamps):
         self.length, self.tos, self.ttl = len(data), data[15], data[22]

@@ -13,6 +13,7 @@
 #include <net/busy_poll.h>
 #include <net/gso.h>
 #include <net/ip.h>
+#include <net/ipv6.h>
 
 #include "fab.h"
 
@@ -31,7 +32,7 @@ static bool fab_has_header(struct sk_buff *skb)
 	return true;
 }
 
-/* Addresses and ports, as a switch would take them; 0 for what has none. */
+/* Addresses, ports and IPv6's flow label, as a switch would take them (RFC 6438); 0 for what has none. */
 static u32 fab_flow_hash(const struct sk_buff *skb)
 {
 	u32 addrs = 0, ports = 0;
@@ -44,7 +45,8 @@ static u32 fab_flow_hash(const struct sk_buff *skb)
 		if (!ip_is_fragment(ip)) /* of which one alone has the ports */
 			proto = ip->protocol;
 	} else if (skb->protocol == htons(ETH_P_IPV6)) {
-		addrs = jhash2((const u32 *)&ipv6_hdr(skb)->saddr, 8, 0);
+		addrs = jhash2((const u32 *)&ipv6_hdr(skb)->saddr, 8,
+			       (__force u32)ip6_flowlabel(ipv6_hdr(skb)));
 		proto = ipv6_hdr(skb)->nexthdr;
 	}
 	if ((proto == IPPROTO_TCP || proto == IPPROTO_UDP) &&

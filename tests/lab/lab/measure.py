@@ -7,6 +7,8 @@ loss_ratio     frames dropped in the fabric or missed by a NIC, of the data fram
 jain           of the flows that are on all the time, by what their receivers read
 queue_bytes    of the port with the longest mean queue: mean, p99 (of time); max: of any port
 switch_bytes   max: of any switch, what all its ports held at one moment
+uplinks        imbalance: of a rack's links to the spines, the most that one carried less the least, over their
+               mean; the mean over racks (Qureshi et al., SIGCOMM 2022)
 ideal          what the links would have delivered of the messages that arrived, whatever the law
                (ideal.py), and goodput_bps as a part of it; where all loads are open
 pauses         PFC's: how often any port was stopped; of the one stopped longest, for what part of the time
@@ -244,6 +246,18 @@ def switch_max(fabric, ports):
     return max(sums.values())
 
 
+def uplinks(fabric, run):
+    """None where racks have less than two."""
+    if run.case.spec["topology"]["kind"] not in ("leafspine", "fattree"):
+        return None
+    found = []
+    for tor in run.topology.tors:
+        sent = [p["tx_bytes"] for p in fabric["ports"] if p["port"] == f"s{tor}" and p["to"].startswith("s")]
+        if len(sent) > 1 and sum(sent):
+            found.append((max(sent) - min(sent)) * len(sent) / sum(sent))
+    return {"imbalance": sum(found) / len(found)} if found else None
+
+
 def total(rows, *keys):
     return sum(row.get(key, 0) for row in rows for key in keys)
 
@@ -479,6 +493,7 @@ def metrics(files, run):
         "unfinished": unfinished,
         "queue_bytes": queues(ports),
         "switch_bytes": {"max": switch_max(fabric, ports)},
+        "uplinks": uplinks(fabric, run),
         "law": breakdown(rows),
         "pauses": pauses(fabric, run),
         "host": host_costs(fabric, seconds),
