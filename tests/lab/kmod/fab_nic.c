@@ -32,7 +32,7 @@ static bool fab_has_header(struct sk_buff *skb)
 	return true;
 }
 
-/* Addresses, ports and IPv6's flow label, as a switch would take them (RFC 6438); 0 for what has none. */
+/* Addresses, ports, IPv6's flow label (RFC 6438), as a switch takes them; 0 for what has none. */
 static u32 fab_flow_hash(const struct sk_buff *skb)
 {
 	u32 addrs = 0, ports = 0;
