@@ -175,7 +175,7 @@ TEST(report, nothing_in_a_result_reaches_the_terminal_or_the_table)
 	EXPECT_EQ(text.find("?]0;x? a b\n"), 0U) << text;
 	EXPECT_TRUE(contains(text, "c?[31m|d?"));
 	EXPECT_FALSE(contains(text, "\x1b"));
-	EXPECT_TRUE(contains(report_markdown({r}), "| c?\\[31m\\|d? |"));
+	EXPECT_TRUE(contains(report_markdown({r}), "| c?\\[31m\\|d?? |"));
 }
 
 TEST(report, several_files_are_one_page)

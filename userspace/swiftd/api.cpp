@@ -110,14 +110,9 @@ std::optional<std::string> percent_decoded(std::string_view s, bool plus_is_blan
 
 // --- A flow ------------------------------------------------------------------------------
 
-std::string_view source_text(Stamp s)
+template <typename T> json or_null(const std::optional<T> &v)
 {
-	return s == Stamp::hardware ? "hardware" : s == Stamp::software ? "software" : "none";
-}
-
-json null_or(bool known, const json &v)
-{
-	return known ? v : json();
+	return v ? json(*v) : json();
 }
 
 json row_json(const Snapshot &s, const FlowRow &f)
@@ -196,8 +191,8 @@ json group_json(const GroupSummary &g)
 		  {"verdict",
 		   {{"limit", bound_text(g.verdict.bound)},
 		    {"text", g.verdict.text},
-		    {"host_ns", null_or(g.measured > 0, g.verdict.host_ns)},
-		    {"fabric_ns", null_or(g.measured > 0, g.verdict.fabric_ns)}}}};
+		    {"host_ns", g.measured > 0 ? json(g.verdict.host_ns) : json()},
+		    {"fabric_ns", g.measured > 0 ? json(g.verdict.fabric_ns) : json()}}}};
 
 	for (std::size_t p = 0; p < parts; p++)
 		j[std::string(part_text(static_cast<Part>(p))) + "_ns"] = quantiles_json(g.delays[p]);
@@ -206,8 +201,6 @@ json group_json(const GroupSummary &g)
 
 json clock_json(const ClockRow &c)
 {
-	const auto or_null = [](const auto &v) { return v ? json(*v) : json(); };
-
 	return {{"dev", c.dev},
 		{"state", c.state},
 		{"offset_ns", or_null(c.offset_ns)},
@@ -218,7 +211,6 @@ json clock_json(const ClockRow &c)
 
 json tune_json(const TuneRow &t)
 {
-	const auto or_null = [](const auto &v) { return v ? json(*v) : json(); };
 	auto events = json::array();
 
 	for (const auto &[time_s, e] : t.events)
@@ -241,7 +233,7 @@ json history_json(const History &history, const View &view, bool windows)
 	json j = {{"time_s", json::array()},   {"fabric_ns", json::array()}, {"host_ns", json::array()},
 		  {"target_ns", json::array()}, {"rate_bps", json::array()}};
 	const auto push = [&](const char *name, const std::optional<double> &v) {
-		j[name].push_back(v ? json(*v) : json());
+		j[name].push_back(or_null(v));
 	};
 
 	if (windows)

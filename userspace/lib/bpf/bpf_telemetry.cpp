@@ -386,10 +386,8 @@ BpfReport BpfTelemetry::load(const TelemetryRequest &request)
 	BpfReport report;
 	const bool dry = request.dry_run;
 	const auto failed = [&](const Error &e) {
-		report.steps.clear();
 		report.notes.clear();
-		report.error = e;
-		return report;
+		return report.failed(e);
 	};
 	const auto lock = hold_changes(system_, dry);
 
@@ -480,11 +478,7 @@ Result<void> BpfTelemetry::take_down(const std::string &dir)
 BpfReport BpfTelemetry::unload(bool module_only, bool dry_run)
 {
 	BpfReport report;
-	const auto failed = [&](const Error &e) {
-		report.steps.clear();
-		report.error = e;
-		return report;
-	};
+	const auto failed = [&](const Error &e) { return report.failed(e); };
 	const std::string link = telemetry_dir() + "/" + telemetry_module_link;
 	const auto lock = hold_changes(system_, dry_run);
 

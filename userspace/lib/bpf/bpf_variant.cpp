@@ -575,10 +575,8 @@ BpfReport BpfVariants::load(const BpfLoadRequest &request)
 {
 	BpfReport report;
 	const auto failed = [&](const Error &e) {
-		report.steps.clear();
 		report.notes.clear();
-		report.error = e;
-		return report;
+		return report.failed(e);
 	};
 	const std::string &name = request.name;
 	const auto lock = may_change(name, request.dry_run);
@@ -767,11 +765,7 @@ Result<void> BpfVariants::exchange(const BpfLoadRequest &request, Plan &plan, Bp
 BpfReport BpfVariants::swap(const BpfLoadRequest &request)
 {
 	BpfReport report;
-	const auto failed = [&](const Error &e) {
-		report.steps.clear();
-		report.error = e;
-		return report;
-	};
+	const auto failed = [&](const Error &e) { return report.failed(e); };
 	const std::string &name = request.name;
 	const std::string dir = bpf_dir(name);
 	const auto lock = may_change(name, request.dry_run);
@@ -921,11 +915,7 @@ Result<BpfSettings> BpfVariants::get(const std::string &name)
 BpfReport BpfVariants::set(const BpfSetRequest &request)
 {
 	BpfReport report;
-	const auto failed = [&](const Error &e) {
-		report.steps.clear();
-		report.error = e;
-		return report;
-	};
+	const auto failed = [&](const Error &e) { return report.failed(e); };
 	const auto misused = [&](const Error &e) {
 		report.usage = true;
 		return failed(e);

@@ -59,6 +59,14 @@ struct BpfReport {
 	bool usage = false; // the error is the command line's
 	std::string registration; // "link", "plain", or "" if that is not what it was about
 	std::string verifier_log; // of a program that was refused
+
+	// Of what was done nothing is left; notes may say what is.
+	BpfReport failed(const Error &e)
+	{
+		steps.clear();
+		error = e;
+		return *this;
+	}
 };
 
 struct BpfStatus {

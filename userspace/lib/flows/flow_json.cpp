@@ -7,17 +7,17 @@ namespace swift {
 
 namespace {
 
-std::string_view source_text(Stamp s)
-{
-	return s == Stamp::hardware ? "hardware" : s == Stamp::software ? "software" : "none";
-}
-
 Json null_or(bool known, const Json &v)
 {
 	return known ? v : Json();
 }
 
 } // namespace
+
+std::string_view source_text(Stamp s)
+{
+	return s == Stamp::hardware ? "hardware" : s == Stamp::software ? "software" : "none";
+}
 
 std::string flow_id_text(std::uint64_t cookie)
 {

@@ -17,6 +17,7 @@ namespace swift {
 [[nodiscard]] Json flow_json(const Flow &flow, const SummaryOptions &verdicts);
 
 [[nodiscard]] std::string flow_id_text(std::uint64_t cookie);
+[[nodiscard]] std::string_view source_text(Stamp s); // hardware, software, none
 
 // What a look tells of a flow, without its congestion control and its group.
 [[nodiscard]] FlowRow row_of(const Flow &flow);

@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "assets.h"
+#include "printable.h"
 #include "report.h"
 #include "table.h"
 
@@ -57,23 +58,13 @@ std::string digits(double v)
 }
 
 // Nothing that a terminal would obey.
-std::string harmless(std::string_view text)
+std::string harmless(std::string text)
 {
-	std::string out;
-
-	for (std::size_t i = 0; i < text.size(); i++) {
-		const auto c = static_cast<unsigned char>(text[i]);
-		// U+0080 to U+009f: control characters as well.
-		const bool c1 = c == 0xc2 && i + 1 < text.size() && (static_cast<unsigned char>(text[i + 1]) & 0xe0) == 0x80;
-
-		if (c1)
-			i++;
-		out += c == '\n' || c == '\t' ? ' ' : c < 0x20 || c == 0x7f || c1 ? '?' : text[i];
-	}
-	return out;
+	std::replace_if(text.begin(), text.end(), [](char c) { return c == '\n' || c == '\t'; }, ' ');
+	return printable(text);
 }
 
-std::string escaped(std::string_view text, bool markdown)
+std::string escaped(const std::string &text, bool markdown)
 {
 	std::string out;
 
