@@ -89,13 +89,17 @@ def kubernetes():
     # swiftd without sock_diag is not ready, and goes on trying: nobody is to end it.
     swiftd = pod["containers"][0]
     port = swiftd["ports"][0]["name"]
-    assert swiftd["readinessProbe"]["httpGet"] == {"path": "/healthz", "port": port}
+    assert swiftd["readinessProbe"]["httpGet"] == {"path": "/healthz", "port": port, "scheme": "HTTPS"}, "the readiness probe"
     assert swiftd["livenessProbe"].get("tcpSocket") == {"port": port}, "the liveness probe asks for more than the port"
     # Who follows prometheus.io's annotations sends no token; the job has it, and finds the pods.
     assert not spec["template"]["metadata"].get("annotations"), "annotations"
     scrape = yaml.safe_load((FLEET / "kubernetes/scrape.yml").read_text(encoding="utf-8"))
     job, = scrape["scrape_configs"]
-    assert job["authorization"]["credentials_file"] and "scheme" not in job, "pods serve HTTP, and want a token"
+    assert job["authorization"]["credentials_file"] and job["scheme"] == "https", "pods serve HTTPS, and want a token"
+    server = f"{kinds['DaemonSet']['metadata']['name']}.{kinds['Namespace']['metadata']['name']}.svc"
+    assert job["tls_config"]["ca_file"] and job["tls_config"]["server_name"] == server, server
+    fleet = pathlib.Path("Documentation/fleet.md").read_text(encoding="utf-8")
+    assert f"DNS:{server}" in fleet, f"fleet.md makes no certificate for {server}"
     assert job.pop("kubernetes_sd_configs") == [{"role": "pod", "namespaces": {"names": [kinds["Namespace"]["metadata"]["name"]]}}]
     keep = next(r for r in job["relabel_configs"] if r.get("action") == "keep")
     assert keep["regex"] == f"{labels['app.kubernetes.io/name']};{port}", keep
@@ -103,8 +107,10 @@ def kubernetes():
     rules = (FLEET / "prometheus/alerts.yml").read_text(encoding="utf-8")
     assert {named} == set(re.findall(r'job="([^"]*)"', rules)), f"alerts do not know the job {named}"
     config = kinds["ConfigMap"]["data"]["swiftd.toml"]
-    token = re.search(r'token_file = "([^"]+)/token"', config)[1]
-    assert any(m["mountPath"] == token for m in pod["containers"][0]["volumeMounts"]), f"nothing is mounted at {token}"
+    for option, file in (("token_file", "token"), ("tls_certificate", "tls.crt"), ("tls_key", "tls.key")):
+        place = re.search(rf'^{option} = "([^"]+)/{file}"', config, re.M)
+        assert place, f"{option} is not set: the token would go over plain HTTP"
+        assert any(m["mountPath"] == place[1] for m in swiftd["volumeMounts"]), f"nothing is mounted at {place[1]}"
     if len(sys.argv) > 2: # swiftd judges its configuration
         pathlib.Path(sys.argv[2]).write_text(config, encoding="utf-8")
     if len(sys.argv) > 3: # promtool the job, but for the discovery, which Debian's does not have

@@ -20,6 +20,7 @@ import sys
 import tempfile
 import time
 import traceback
+import warnings
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SCHEMA = os.path.join(HERE, "../../Documentation/api/v1.schema.json")
@@ -426,6 +427,29 @@ def test_https_with_a_token(program):
                         answer += part
             assert b"HTTP/" not in answer and b"ok" not in answer, answer
             service.until_healthy()
+
+
+def test_old_tls_is_refused(program):
+    with tempfile.TemporaryDirectory() as d:
+        make_certificate(d + "/my", "swiftd")
+        old = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        old.load_verify_locations(d + "/my.cert")
+        with warnings.catch_warnings():  # that they are old
+            warnings.simplefilter("ignore")
+            old.minimum_version = ssl.TLSVersion.TLSv1
+        old.set_ciphers("ALL:@SECLEVEL=0")
+        with Service(program, f"--http.tls_certificate={d}/my.cert", f"--http.tls_key={d}/my.key", tls=old) as service:
+            for version, taken in ((ssl.TLSVersion.TLSv1_1, False), (ssl.TLSVersion.TLSv1, False),
+                                   (ssl.TLSVersion.TLSv1_2, True), (ssl.TLSVersion.TLSv1_3, True)):
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    old.maximum_version = version
+                try:
+                    with service.connect() as s:
+                        got = s.version()
+                except (ssl.SSLError, ConnectionError):
+                    got = None
+                assert bool(got) == taken, (version, got)
 
 
 def test_https_with_wrong_files_does_not_start(program):

@@ -63,7 +63,7 @@ class Client {
 public:
 	// @receive_bytes: as much as the kernel keeps for us, at most; 0: as usual.
 	Client(const std::string &address, const std::string &target, const std::string &headers = {},
-	       int receive_bytes = 0)
+	       int receive_bytes = 0, const std::string &host = "localhost")
 		: socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0))
 	{
 		const timeval wait = {std::chrono::seconds(patience).count(), 0};
@@ -77,7 +77,7 @@ public:
 		at.sin_port = htons(static_cast<std::uint16_t>(std::stoi(address.substr(address.rfind(':') + 1))));
 		EXPECT_EQ(connect(socket_.get(), reinterpret_cast<sockaddr *>(&at), sizeof(at)), 0);
 		const std::string request =
-			"GET " + target + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n" + headers + "\r\n";
+			"GET " + target + " HTTP/1.1\r\nHost: " + host + "\r\nConnection: close\r\n" + headers + "\r\n";
 
 		EXPECT_EQ(send(socket_.get(), request.data(), request.size(), MSG_NOSIGNAL),
 			  static_cast<ssize_t>(request.size()));
@@ -227,6 +227,36 @@ TEST_F(Http, StreamsBeforeTheFirstSnapshot)
 	EXPECT_TRUE(stream.reads("the kernel refused"));
 	put();
 	EXPECT_TRUE(stream.reads("id: 1\nevent: summary"));
+}
+
+// With a name of his own somebody else's page would be let in by the browser of whoever may see this.
+TEST_F(Http, TheHostIsCheckedInEveryMode)
+{
+	const std::string token = "0123456789abcdef", path = testing::TempDir() + "swiftd_http_test_token";
+	const std::string shown = "Authorization: Bearer " + token + "\r\n";
+	const auto status = [&](const char *target, const std::string &host) {
+		return Client(address(), target, shown, 0, host).all().substr(9, 3);
+	};
+
+	std::ofstream(path) << token;
+	config_.names = {"swift.example.com", "*.rack1.example.com"};
+	for (const bool anonymous : {false, true}) {
+		for (const bool with_token : {false, true}) {
+			config_.allow_anonymous = anonymous;
+			config_.token_file = with_token ? path : "";
+			start();
+			for (const char *target : {"/", "/metrics", "/api/v1/summary"}) {
+				for (const char *name : {"evil.example", "localhost.evil.example", "host.evil.example", "",
+							 "rack1.example.com", "xrack1.example.com"})
+					EXPECT_EQ(status(target, name), "421") << target << " of " << name << anonymous << with_token;
+				for (const char *name : {"localhost", "LocalHost:9464", "127.0.0.1", "[::1]:9464", "host:9464",
+							 "Swift.example.com:1", "h1.rack1.example.com"})
+					EXPECT_EQ(status(target, name), "200") << target << " of " << name << anonymous << with_token;
+			}
+			EXPECT_NE(status("/healthz", "any.name"), "421");
+		}
+	}
+	std::remove(path.c_str());
 }
 
 // Each costs a look through all flows.

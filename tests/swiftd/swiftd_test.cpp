@@ -671,6 +671,20 @@ TEST(Config, WhatOptionsMeanTogether)
 	EXPECT_NE(wrong("[http]\nlisten = [\"0.0.0.0:80\"]\n"), "");
 	EXPECT_EQ(wrong("[http]\nlisten = [\"0.0.0.0:80\"]\nallow_anonymous = true\n"), "");
 	EXPECT_EQ(wrong("[http]\nlisten = [\"[::1]:80\"]\n"), "");
+	const std::string token = "token_file = \"t\"\n", tls = "tls_certificate = \"c\"\ntls_key = \"k\"\n";
+
+	EXPECT_EQ(wrong("[http]\nlisten = [\"0.0.0.0:80\"]\n" + token),
+		  "swiftd.toml: http.listen is open to other hosts, whose token (http.token_file) anybody on the way "
+		  "could read: set http.tls_certificate and http.tls_key, or http.token_in_clear = true");
+	EXPECT_EQ(wrong("[http]\nlisten = [\"0.0.0.0:80\"]\n" + token + tls), "");
+	EXPECT_EQ(wrong("[http]\nlisten = [\"0.0.0.0:80\"]\n" + token + "token_in_clear = true\n"), "");
+	EXPECT_EQ(wrong("[http]\nlisten = [\"127.0.0.1:80\", \"[::1]:80\"]\n" + token), "");
+	EXPECT_NE(wrong("[http]\nlisten = [\"127.0.0.1:80\", \"[fd00::1]:80\"]\n" + token), "");
+	EXPECT_EQ(wrong("[http]\nnames = [\"h1.example.com\", \"*.example.com\"]\n"), "");
+	for (const char *name : {"*", "*.", "a b", "https://h1", "h1:9464", "h1/"})
+		EXPECT_EQ(wrong(std::string("[http]\nnames = [\"") + name + "\"]\n"),
+			  std::string("swiftd.toml: http.names = \"") + name +
+				  "\": allowed are names of hosts without a port, and \"*.\" before one");
 	EXPECT_NE(wrong("[http]\nlisten = [\"::1:80\"]\n"), "");
 	EXPECT_NE(wrong("[http]\nlisten = [\"localhost:80\"]\n"), "");
 	EXPECT_NE(wrong("[http]\ntls_key = \"k\"\n"), "");

@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <list>
@@ -42,6 +43,7 @@ constexpr int backlog = 128;
 constexpr std::size_t longest_token = 4096;
 constexpr std::size_t most_searches = 16; // different ones that wait; more are refused
 constexpr int search_nice = 5; // whoever asks for one can wait a little
+constexpr const char *tls_priorities = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2";
 constexpr std::size_t always_sent_bytes = 1024; // health, refusals
 
 double seconds_now(clockid_t clock)
@@ -69,8 +71,23 @@ bool same_secret(std::string_view a, std::string_view b)
 	return differ == 0;
 }
 
+bool same_name(std::string_view a, std::string_view b)
+{
+	return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+			  [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
+}
+
+// @pattern: a name, or "*.example.com".
+bool is_named(std::string_view name, std::string_view pattern)
+{
+	if (!pattern.starts_with('*'))
+		return same_name(name, pattern);
+	pattern.remove_prefix(1);
+	return name.size() > pattern.size() && same_name(name.substr(name.size() - pattern.size()), pattern);
+}
+
 // A name in "Host:" that is no address in numbers may be anybody's, who has it point here.
-bool is_own_name(std::string_view host)
+bool is_own_name(std::string_view host, const std::string &own, const std::vector<std::string> &others)
 {
 	std::string_view name = host;
 
@@ -78,7 +95,8 @@ bool is_own_name(std::string_view host)
 		name = name.substr(1, name.find(']') - 1);
 	else
 		name = name.substr(0, name.find(':'));
-	return name == "localhost" || Address::parse(name);
+	return same_name(name, "localhost") || (!own.empty() && same_name(name, own)) || Address::parse(name) ||
+	       std::any_of(others.begin(), others.end(), [&](const auto &other) { return is_named(name, other); });
 }
 
 struct Listener {
@@ -424,6 +442,7 @@ Result<void> Server::start(const std::vector<Listener> *inherited, Secrets secre
 		if (tls) {
 			items.push_back({MHD_OPTION_HTTPS_MEM_CERT, 0, secrets_.certificate.data()});
 			items.push_back({MHD_OPTION_HTTPS_MEM_KEY, 0, secrets_.key.data()});
+			items.push_back({MHD_OPTION_HTTPS_PRIORITIES, 0, const_cast<char *>(tls_priorities)});
 		}
 		items.push_back({MHD_OPTION_END, 0, nullptr});
 
@@ -515,11 +534,11 @@ std::optional<Response> Server::refusal(MHD_Connection *c, std::string_view targ
 	// probes ask for it by whatever name they have.
 	if (path == "/healthz")
 		return std::nullopt;
-	if (secrets_.token.empty()) {
-		if (!config_.allow_anonymous && !is_own_name(header("Host")))
-			return error_response(421, "the Host header is neither localhost nor an address");
+	if (!is_own_name(header("Host"), facts_.host, config_.names))
+		return error_response(421, "the Host header is none of this host's: allowed are localhost, addresses, "
+					   "its name and those of http.names");
+	if (secrets_.token.empty())
 		return std::nullopt;
-	}
 	// The pages tell nothing of this host, and ask for the token themselves: a browser cannot
 	// send it for the first of them.
 	if (!path.starts_with("/api/") && path != "/metrics")

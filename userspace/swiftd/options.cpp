@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -57,6 +58,10 @@ const std::vector<Option> &table()
 		 "file with a token that clients have to show: Authorization: Bearer TOKEN"},
 		{"http.allow_anonymous", FIELD(http, allow_anonymous), 0, 0, {}, "", false,
 		 "serve other hosts without a token"},
+		{"http.token_in_clear", FIELD(http, token_in_clear), 0, 0, {}, "", false,
+		 "take the token of other hosts without TLS: whoever sees their packets has it then"},
+		{"http.names", FIELD(http, names), -no_limit, no_limit, {}, "", false,
+		 "further names that clients call this host by; *.example.com: all below it"},
 		{"clocks.devices", FIELD(clocks, devices), -no_limit, no_limit, {}, "", false,
 		 "NICs whose clocks to feed to the module, as `swiftctl clock run` does; none: leave NICs alone"},
 		{"clocks.interval_ms", FIELD(clocks, interval_ms), 10, 10000, {}, "ms", false,
@@ -108,6 +113,15 @@ std::string toml_string(std::string_view s)
 {
 	// A JSON string is a TOML string, but for its \/ that dump() does not use.
 	return nlohmann::json(s).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+bool is_host_name(std::string_view name)
+{
+	if (name.starts_with("*."))
+		name.remove_prefix(2);
+	return !name.empty() && name.size() <= 253 && std::all_of(name.begin(), name.end(), [](unsigned char c) {
+		return std::isalnum(c) || c == '-' || c == '.' || c == '_';
+	});
 }
 
 Error not_allowed(const Option &o, const OptionValue &v)
@@ -313,6 +327,15 @@ Result<void> check_config(const Config &config)
 	if (elsewhere && config.http.token_file.empty() && !config.http.allow_anonymous)
 		return Error{"http.listen is open to other hosts: set http.token_file, or "
 			     "http.allow_anonymous = true"};
+	if (elsewhere && !config.http.token_file.empty() && config.http.tls_certificate.empty() &&
+	    !config.http.token_in_clear)
+		return Error{"http.listen is open to other hosts, whose token (http.token_file) anybody on the way "
+			     "could read: set http.tls_certificate and http.tls_key, or http.token_in_clear = true"};
+	for (const std::string &text : config.http.names)
+		if (!is_host_name(text))
+			return Error{fmt::format("http.names = {}: allowed are names of hosts without a port, and "
+						 "\"*.\" before one",
+						 toml_string(text))};
 	return {};
 }
 

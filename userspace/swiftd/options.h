@@ -34,6 +34,8 @@ struct Config {
 		std::string tls_key;
 		std::string token_file;
 		bool allow_anonymous = false;
+		bool token_in_clear = false;
+		std::vector<std::string> names;
 	} http;
 	struct Clocks {
 		std::vector<std::string> devices;
