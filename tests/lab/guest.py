@@ -344,6 +344,7 @@ def main(out):
     mount("debugfs", "debugfs", "/sys/kernel/debug")
     mount("devtmpfs", "devtmpfs", "/dev")
     mount("tmpfs", "tmpfs", "/run")
+    mount("tmpfs", "tmpfs", "/var/lib")  # where swiftctl remembers
     mount("hostfs", "none", "/mnt", out)
     libc.prctl(PR_SET_TIMERSLACK, 1)  # or sleeps are 50 us late
     os.environ.update(PATH="/usr/sbin:/usr/bin:/sbin:/bin", HOME="/run", TMPDIR="/run")

@@ -179,7 +179,7 @@ ok 'guest: its target is another' not eval 'targets "${other[@]}" | diff /tmp/ta
 ok 'guest: tune a variant' wait_until 60 tune --bpf bpf_swift
 ok 'guest: and one destination of it' wait_until 60 tune --bpf bpf_swift --dst 127.0.0.0/8
 ok 'guest: its targets are others' not eval 'variant | diff /tmp/variant -'
-records() { inside ls /run/tcp_swift | grep -c '^tune-.*\.json$'; }
+records() { inside ls /var/lib/tcp_swift | grep -c '^tune-.*\.json$'; }
 ok 'guest: four targets are tuned' test "$(records)" = 4
 ok 'guest: undo says what it would do' eval 'inside /usr/lib/tcp_swift/undo --dry-run >/tmp/shown && [ "$(records)" = 4 ]'
 ok 'guest: with each variant, and the settings' eval 'grep -qx "swiftctl tune --undo --bpf bpf_swift --dst 127.0.0.0/8" /tmp/shown &&

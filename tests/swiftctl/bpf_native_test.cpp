@@ -42,7 +42,7 @@ protected:
 			return;
 		// Tracing links and maps go when the kernel gets to it, names at once.
 		EXPECT_EQ(available() + slurp(default_path), before_);
-		EXPECT_FALSE(std::filesystem::exists("/run/tcp_swift/bpf-swiftctl_test.default"));
+		EXPECT_FALSE(std::filesystem::exists("/var/lib/tcp_swift/bpf-swiftctl_test.default"));
 	}
 	int shell(const std::string &script)
 	{

@@ -14,7 +14,8 @@ namespace {
 constexpr Stamping on = {HWTSTAMP_TX_ON, HWTSTAMP_FILTER_ALL};
 constexpr Stamping off = {HWTSTAMP_TX_OFF, HWTSTAMP_FILTER_NONE};
 constexpr Stamping ptp = {HWTSTAMP_TX_ON, HWTSTAMP_FILTER_PTP_V2_EVENT};
-constexpr const char *memory = "/run/tcp_swift/clock-1.json";
+constexpr const char *memory = "/var/lib/tcp_swift/clock-1.json"; // root's
+constexpr const char *service_memory = "/run/tcp_swift/clock-1.json"; // that swiftd can write
 
 class Feeding : public testing::Test {
 protected:
@@ -23,10 +24,10 @@ protected:
 	std::vector<FeedEvent> events_;
 	std::unique_ptr<ClockFeeder> feeder_;
 
-	Result<void> start(std::vector<std::string> ifaces = {"eth0"})
+	Result<void> start(std::vector<std::string> ifaces = {"eth0"}, Keeper keeper = Keeper::tools)
 	{
 		feeder_ = std::make_unique<ClockFeeder>(
-			system_, system_, host_, ClockFeederOptions{std::move(ifaces), 250},
+			system_, system_, host_, ClockFeederOptions{std::move(ifaces), 250, keeper},
 			[this](const FeedEvent &e) { events_.push_back(e); });
 		return feeder_->start();
 	}
@@ -239,6 +240,9 @@ TEST_F(Feeding, a_state_file_that_makes_no_sense_stops_it)
 {
 	for (const char *text : {"", "{", "[]", R"({"schema":2,"nics":[]})", R"({"schema":1})",
 				 R"({"schema":1,"nics":[{"iface":"eth0","ifindex":2}]})",
+				 R"({"schema":1,"nics":[{"iface":"../eth0","ifindex":2,"before":{"tx_type":0,"rx_filter":0},"written":{"tx_type":0,"rx_filter":1}}]})",
+				 R"({"schema":1,"nics":[{"iface":"eth0","ifindex":2,"before":{"tx_type":77,"rx_filter":0},"written":{"tx_type":0,"rx_filter":1}}]})",
+				 R"({"schema":1,"nics":[{"iface":"eth0","ifindex":2,"before":{"tx_type":0,"rx_filter":-1},"written":{"tx_type":0,"rx_filter":1}}]})",
 				 R"({"schema":1,"nics":[{"iface":"eth0","ifindex":-2,"before":{"tx_type":0,"rx_filter":0},"written":{"tx_type":0,"rx_filter":1}}]})"}) {
 		system_.files[memory] = text;
 		const auto started = start();
@@ -251,15 +255,37 @@ TEST_F(Feeding, a_state_file_that_makes_no_sense_stops_it)
 	}
 }
 
+TEST_F(Feeding, swiftd_remembers_in_its_own_folder)
+{
+	ASSERT_TRUE(start({"eth0"}, Keeper::service));
+	EXPECT_TRUE(system_.files.contains(service_memory));
+	EXPECT_FALSE(system_.files.contains(memory));
+	kill();
+	ASSERT_TRUE(start({"eth0"}, Keeper::service));
+	feeder_->stop();
+	EXPECT_EQ(system_.stamping("eth0"), off);
+}
+
+// NICs begin anew with the boot, unlike the folder.
+TEST_F(Feeding, what_was_before_a_reboot_is_forgotten)
+{
+	system_.files["/proc/sys/kernel/random/boot_id"] = "one\n";
+	ASSERT_TRUE(start());
+	kill();
+	system_.files["/proc/sys/kernel/random/boot_id"] = "two\n";
+	EXPECT_TRUE(StampingMemory(system_, "1", Keeper::tools).load()->empty());
+	system_.files["/proc/sys/kernel/random/boot_id"] = "one\n";
+	EXPECT_EQ(StampingMemory(system_, "1", Keeper::tools).load()->size(), 1U);
+}
+
 TEST_F(Feeding, one_feeder_at_a_time)
 {
 	const auto other = system_.lock("/run/tcp_swift/clock-1.lock");
-
-	ASSERT_TRUE(system_.write_file("/run/tcp_swift/clock-1.lock", "4711\n"));
 	const auto started = start();
 
 	ASSERT_FALSE(started);
-	EXPECT_NE(started.error().text().find("pid 4711"), std::string::npos);
+	EXPECT_EQ(started.error().code, EBUSY);
+	EXPECT_EQ(started.error().text(), "another clock feeder runs in this network namespace: swiftctl");
 	EXPECT_EQ(system_.stamping("eth0"), off);
 }
 

@@ -277,6 +277,26 @@ TEST(disable, leaves_alone_what_somebody_else_changed)
 	EXPECT_FALSE(s.exists(StateFile::path));
 }
 
+// It has the same name, and is somebody else's all the same.
+TEST(disable, leaves_alone_an_fq_of_somebody_else)
+{
+	for (const char *dev : {"eth0", "eth1"}) {
+		FakeSystem s;
+
+		ASSERT_FALSE(enable(s, everything()).error);
+		s.devs[dev].options = R"({"limit":20000})";
+		ASSERT_FALSE(enable(s, everything()).error) << "nor does enabling once more make it ours";
+		const Outcome o = disable(s, s, {});
+
+		EXPECT_FALSE(o.error);
+		EXPECT_TRUE(any_note(o, "with other options: left alone")) << dev;
+		EXPECT_EQ(s.devs[dev].kind, "fq");
+		EXPECT_EQ(s.devs[dev].options, R"({"limit":20000})");
+		EXPECT_EQ(s.devs[dev == std::string("eth0") ? "eth1" : "eth0"].kind, "pfifo_fast");
+		EXPECT_FALSE(s.exists(StateFile::path));
+	}
+}
+
 TEST(disable, force_puts_back_that_too)
 {
 	FakeSystem s;
@@ -285,6 +305,7 @@ TEST(disable, force_puts_back_that_too)
 
 	ASSERT_FALSE(enable(s, everything()).error);
 	s.files[cc_path] = "bbr\n";
+	s.devs["eth0"].options = R"({"limit":20000})";
 	force.force = true;
 	ASSERT_FALSE(disable(s, s, force).error);
 	EXPECT_EQ(s.world(), before);

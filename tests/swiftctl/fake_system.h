@@ -25,6 +25,7 @@ public:
 		bool multi_queue = false;
 		std::string kind; // of the root, or of mq's children
 		bool by_hand = false;
+		std::string options = "{}"; // as tc tells them
 		bool operator==(const Dev &) const = default;
 	};
 
@@ -154,11 +155,13 @@ public:
 
 			dev.kind = argv[6] == "mq" ? default_qdisc() : argv[6];
 			dev.by_hand = true;
+			dev.options = "{}";
 			return swift::CommandResult{};
 		}
 		if (line.starts_with("tc qdisc del dev")) {
 			devs[argv[4]].kind = default_qdisc();
 			devs[argv[4]].by_hand = false;
+			devs[argv[4]].options = "{}";
 			return swift::CommandResult{};
 		}
 		return swift::Error{"cannot find the command " + argv[0]};
@@ -251,9 +254,9 @@ private:
 
 		if (!d.multi_queue)
 			return {0, "[{\"kind\":\"" + d.kind + "\",\"handle\":\"" + handle +
-				   "\",\"root\":true,\"refcnt\":2,\"options\":{}}]\n", {}};
+				   "\",\"root\":true,\"refcnt\":2,\"options\":" + d.options + "}]\n", {}};
 		return {0, "[{\"kind\":\"mq\",\"handle\":\"" + handle + "\",\"root\":true,\"options\":{}},"
-			   "{\"kind\":\"" + d.kind + "\",\"handle\":\"0:\",\"parent\":\":2\",\"options\":{}},"
+			   "{\"kind\":\"" + d.kind + "\",\"handle\":\"0:\",\"parent\":\":2\",\"options\":" + d.options + "},"
 			   "{\"kind\":\"" + d.kind + "\",\"handle\":\"0:\",\"parent\":\":1\",\"options\":{}}]",
 			{}};
 	}

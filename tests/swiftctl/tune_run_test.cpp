@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
@@ -21,7 +23,8 @@ using namespace swift_test;
 
 namespace {
 
-constexpr const char *state_file = "/run/tcp_swift/tune-fake.json";
+constexpr const char *state_file = "/var/lib/tcp_swift/tune-fake.json"; // root's
+constexpr const char *service_file = "/run/tcp_swift/tune-fake.json"; // that swiftd can write
 
 TuneOptions small_steps()
 {
@@ -36,17 +39,17 @@ TuneOptions small_steps()
 
 class TuneRunTest : public testing::Test {
 protected:
-	std::unique_ptr<TuneRun> begin(bool apply = true)
+	std::unique_ptr<TuneRun> begin(bool apply = true, Keeper keeper = Keeper::tools)
 	{
-		auto run = TuneRun::begin(system, knob, options, std::nullopt, apply);
+		auto run = TuneRun::begin(system, knob, options, std::nullopt, apply, keeper);
 
 		EXPECT_TRUE(run) << (run ? "" : run.error().text());
 		return run ? std::move(*run) : nullptr;
 	}
 	// Learnt from a path of @path_ns, and started.
-	std::unique_ptr<TuneRun> started(std::uint32_t path_ns = 20'000)
+	std::unique_ptr<TuneRun> started(std::uint32_t path_ns = 20'000, Keeper keeper = Keeper::tools)
 	{
-		auto run = begin();
+		auto run = begin(true, keeper);
 
 		run->learn(flows(path_ns));
 		first = run->start();
@@ -279,6 +282,68 @@ TEST_F(TuneRunTest, Undo)
 	EXPECT_EQ(*undone, before);
 	EXPECT_EQ(knob.settings, before);
 	EXPECT_FALSE(TuneRun::undo(system, knob)) << "not twice";
+}
+
+// swiftd cannot write where root's tools keep theirs, nor do these write where swiftd can.
+TEST_F(TuneRunTest, EachRemembersInAFolderOfItsOwn)
+{
+	(void)!started()->end("settled", false);
+	EXPECT_TRUE(system.files.contains(state_file));
+	EXPECT_FALSE(system.files.contains(service_file));
+	EXPECT_TRUE(TuneRun::undo(system, knob));
+	(void)!started(20'000, Keeper::service)->end("settled", false);
+	EXPECT_FALSE(system.files.contains(state_file));
+	EXPECT_TRUE(system.files.contains(service_file));
+}
+
+TEST_F(TuneRunTest, WhoeverTunesNextGoesOnFromTheOthersRecord)
+{
+	const TargetSettings before = knob.settings = {"base_rtt_plus", 25'000, 1'000, 30'000};
+
+	for (const auto &[first_one, then] : {std::pair(Keeper::service, Keeper::tools), {Keeper::tools, Keeper::service}}) {
+		auto run = started(20'000, first_one);
+
+		until_trying(*run);
+		const std::uint32_t kept = run->tuner().kept_ns();
+
+		run.reset(); // killed
+		run = started(20'000, then);
+		EXPECT_FALSE(run->mended().empty());
+		EXPECT_EQ(run->tuner().kept_ns(), kept);
+		EXPECT_EQ(run->before(), before);
+		(void)!run->end("settled", false);
+		const auto undone = TuneRun::undo(system, knob);
+
+		ASSERT_TRUE(undone);
+		EXPECT_EQ(*undone, before);
+		EXPECT_FALSE(system.files.contains(state_file) || system.files.contains(service_file));
+	}
+}
+
+// Root obeys what swiftd remembers only where a tuning could have set it.
+TEST_F(TuneRunTest, AForgedRecordSetsNothing)
+{
+	(void)!started(20'000, Keeper::service)->end("settled", false);
+	const auto good = nlohmann::json::parse(system.files.at(service_file));
+	const TargetSettings now = knob.settings;
+	const unsigned writes = knob.writes;
+
+	for (const auto &[key, value] : {std::pair<const char *, nlohmann::json>("target_policy", "static\n"),
+					 {"target_policy", "|/tmp/x"},
+					 {"base_target_ns", 0},
+					 {"base_target_ns", 4'000'000'000U},
+					 {"hop_target_ns", 1'000'000'000U},
+					 {"hop_target_ns", -1}}) {
+		auto forged = good;
+
+		forged["before"][key] = value;
+		forged["running"] = true;
+		system.files[service_file] = forged.dump();
+		EXPECT_FALSE(TuneRun::undo(system, knob)) << forged["before"];
+		EXPECT_FALSE(TuneRun::begin(system, knob, options, std::nullopt, true)) << forged["before"];
+	}
+	EXPECT_EQ(knob.settings, now);
+	EXPECT_EQ(knob.writes, writes);
 }
 
 TEST_F(TuneRunTest, AKnobThatCannotBeWritten)
@@ -610,6 +675,28 @@ TEST(RealSystem, WhoHoldsALockIsTold)
 	EXPECT_EQ(second.error().code, EWOULDBLOCK);
 	EXPECT_NE(second.error().text().find("/run/lock"), std::string::npos) << second.error().text();
 	EXPECT_NE(second.error().text().find("another "), std::string::npos) << second.error().text();
+	std::filesystem::remove_all(dir);
+}
+
+// A confined program may put there what it likes.
+TEST(RealSystem, ARecordIsAPlainFile)
+{
+	char dir[] = "/tmp/swift-record-XXXXXX";
+
+	ASSERT_TRUE(mkdtemp(dir));
+	const auto system = real_system(dir);
+	const auto path = [&](const char *name) { return std::string(dir) + name; };
+
+	ASSERT_TRUE(system->replace_file("/plain", "text", 0600));
+	ASSERT_TRUE(system->read_record("/plain"));
+	EXPECT_EQ(*system->read_record("/plain"), "text");
+	ASSERT_EQ(symlink("plain", path("/link").c_str()), 0);
+	EXPECT_TRUE(system->read_file("/link"));
+	EXPECT_FALSE(system->read_record("/link"));
+	ASSERT_EQ(mkfifo(path("/pipe").c_str(), 0600), 0);
+	EXPECT_FALSE(system->read_record("/pipe")); // nor is it waited for
+	ASSERT_TRUE(system->replace_file("/large", std::string(2 << 20, ' '), 0600));
+	EXPECT_FALSE(system->read_record("/large"));
 	std::filesystem::remove_all(dir);
 }
 

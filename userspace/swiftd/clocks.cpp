@@ -78,7 +78,7 @@ Result<void> ClockThread::feed()
 	if (!host)
 		return host.error();
 	ClockFeeder feeder(*system, *nics, **host,
-			   {config_.devices, static_cast<std::uint32_t>(config_.interval_ms)}, tell_);
+			   {config_.devices, static_cast<std::uint32_t>(config_.interval_ms), Keeper::service}, tell_);
 	const auto note = [&] {
 		std::vector<ClockRow> rows;
 

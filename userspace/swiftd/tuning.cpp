@@ -94,7 +94,8 @@ void Tuning::begin()
 	row_.knob = knob_->name();
 	row_.base_target_ns.reset();
 	row_.proposal_ns.reset();
-	auto run = TuneRun::begin(files_, *knob_, tuner_options(config_), prefix_in(config_), config_.apply);
+	auto run = TuneRun::begin(files_, *knob_, tuner_options(config_), prefix_in(config_), config_.apply,
+				  Keeper::service);
 
 	if (!run)
 		return trouble("unavailable", run.error().text());

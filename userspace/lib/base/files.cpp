@@ -53,6 +53,13 @@ bool module_loaded(const Files &files)
 	return files.exists("/sys/module/tcp_swift");
 }
 
+std::string boot_id(const Files &files)
+{
+	const auto text = files.read_file("/proc/sys/kernel/random/boot_id");
+
+	return text ? std::string(trim(*text)) : std::string();
+}
+
 std::optional<std::uint32_t> flock_holder(std::string_view locks, unsigned major, unsigned minor,
 					  std::uint64_t inode)
 {

@@ -31,7 +31,7 @@ std::string staging_of(const std::string &name)
 
 std::string default_file(const std::string &name)
 {
-	return "/run/tcp_swift/bpf-" + name + ".default";
+	return std::string(state_dir(Keeper::tools)) + "/bpf-" + name + ".default";
 }
 
 BpfBytes key_of(const BpfPrefix &prefix)
@@ -414,7 +414,8 @@ Result<void> BpfVariants::mend(const std::string &name)
 Result<void> BpfVariants::put_default_back(const std::string &name, BpfReport &report, bool dry_run)
 {
 	const auto remembered = system_.read_file(default_file(name));
-	std::string to = remembered ? std::string(trim(*remembered)) : std::string();
+	const auto said = words(remembered ? *remembered : std::string()); // the name, and the boot
+	std::string to = said.size() == 2 && said[1] == boot_id(system_) ? said[0] : std::string();
 
 	if (default_cc() == name) {
 		for (const char *other : {"cubic", "reno"})
@@ -639,7 +640,7 @@ BpfReport BpfVariants::load(const BpfLoadRequest &request)
 		return failed(ok.error());
 	undo.add([&] { (void)host_.rename(plan->dir, plan->staging); });
 	if (request.make_default && before != name) {
-		if (auto ok = system_.replace_file(default_file(name), before + "\n", 0644); !ok)
+		if (auto ok = system_.replace_file(default_file(name), before + " " + boot_id(system_) + "\n", 0644); !ok)
 			return failed(ok.error());
 		undo.add([&] { (void)system_.remove_file(default_file(name)); });
 		if (auto ok = write_sysctl(system_, default_cc_sysctl, name); !ok)

@@ -45,7 +45,7 @@ std::string_view feed_state_text(FeedState s)
 
 ClockFeeder::ClockFeeder(Files &files, Nics &nics, ClockHost &host, ClockFeederOptions options, Tell tell)
 	: host_nics_(nics), host_(host), options_(std::move(options)), tell_(std::move(tell)),
-	  memory_(files, host.netns())
+	  memory_(files, host.netns(), options_.keeper)
 {
 }
 
@@ -447,7 +447,7 @@ bool ClockFeeder::turn_on(Nic &nic, const NicTimestamps &t)
 		nic.before.reset();
 		nic.due_ns = now + rare_gap_ns;
 		set_state(nic, FeedState::failed,
-			  "cannot remember how it stamped (/run/tcp_swift): left alone");
+			  "cannot remember how it stamped: left alone");
 		return false;
 	}
 

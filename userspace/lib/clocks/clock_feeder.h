@@ -25,6 +25,7 @@ namespace swift {
 struct ClockFeederOptions {
 	std::vector<std::string> ifaces; // none: all that can
 	std::uint32_t interval_ms = 250;
+	Keeper keeper = Keeper::tools; // of what it remembers
 };
 
 enum class FeedState {

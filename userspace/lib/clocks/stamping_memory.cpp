@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "stamping_memory.h"
 
-#include <unistd.h>
+#include <linux/net_tstamp.h>
 
 #include <cerrno>
 #include <optional>
@@ -39,10 +39,13 @@ std::optional<Stamping> stamping_of(const Json &j, const char *key)
 	const auto tx = number(*at, "tx_type");
 	const auto rx = number(*at, "rx_filter");
 
-	return tx && rx ? std::optional(Stamping{*tx, *rx}) : std::nullopt;
+	// What root obeys: nothing that the kernel does not know.
+	if (!tx || !rx || *tx < 0 || *tx >= __HWTSTAMP_TX_CNT || *rx < 0 || *rx >= __HWTSTAMP_FILTER_CNT)
+		return std::nullopt;
+	return Stamping{*tx, *rx};
 }
 
-std::optional<std::vector<RememberedStamping>> remembered_of(const std::string &text)
+std::optional<std::vector<RememberedStamping>> remembered_of(const std::string &text, const std::string &boot)
 {
 	const Json j = Json::parse(text, nullptr, false);
 	std::vector<RememberedStamping> all;
@@ -50,6 +53,9 @@ std::optional<std::vector<RememberedStamping>> remembered_of(const std::string &
 	if (!j.is_object() || number(j, "schema") != memory_schema || !j.contains("nics") ||
 	    !j["nics"].is_array())
 		return std::nullopt;
+	// NICs begin anew with a boot. In /run there may be older ones, which do not tell.
+	if (j.contains("boot_id") && j["boot_id"] != boot)
+		return all;
 	for (const Json &entry : j["nics"]) {
 		if (!entry.is_object() || !entry.contains("iface") || !entry["iface"].is_string())
 			return std::nullopt;
@@ -58,19 +64,21 @@ std::optional<std::vector<RememberedStamping>> remembered_of(const std::string &
 		const auto before = stamping_of(entry, "before");
 		const auto written = stamping_of(entry, "written");
 
-		if (!ifindex || *ifindex <= 0 || !before || !written)
+		std::string iface = entry["iface"].get<std::string>();
+
+		if (!ifindex || *ifindex <= 0 || !before || !written || iface.empty() || iface.size() > 15 ||
+		    iface.find_first_of("/ \t\n") != std::string::npos)
 			return std::nullopt;
-		all.push_back({entry["iface"].get<std::string>(), static_cast<std::uint32_t>(*ifindex),
-			       *before, *written});
+		all.push_back({std::move(iface), static_cast<std::uint32_t>(*ifindex), *before, *written});
 	}
 	return all;
 }
 
 } // namespace
 
-StampingMemory::StampingMemory(Files &files, const std::string &netns)
-	: files_(files), path_("/run/tcp_swift/clock-" + netns + ".json"),
-	  lock_path_("/run/tcp_swift/clock-" + netns + ".lock")
+StampingMemory::StampingMemory(Files &files, const std::string &netns, Keeper keeper)
+	: files_(files), path_(std::string(state_dir(keeper)) + "/clock-" + netns + ".json"),
+	  lock_path_(std::string(state_dir(Keeper::service)) + "/clock-" + netns + ".lock")
 {
 }
 
@@ -81,17 +89,13 @@ Result<void> StampingMemory::hold()
 	if (!held && held.error().code != EWOULDBLOCK)
 		return held.error();
 	if (!held) {
-		// The holder writes its pid.
-		const auto pid = files_.read_file(lock_path_);
-		const std::string who = pid ? std::string(trim(*pid)) : "";
+		// "another swiftd (pid 1234) is changing this host ..."
+		const std::string why = held.error().text();
+		const std::string who = why.starts_with("another ") ? why.substr(8, why.find(" is changing ") - 8) : why;
 
-		return Error{"another clock feeder runs in this network namespace" +
-				     (who.empty() ? "" : " (pid " + who + ")"),
-			     {}, {}, EBUSY};
+		return Error{"another clock feeder runs in this network namespace: " + who, {}, {}, EBUSY};
 	}
 	lock_ = *held;
-	if (auto written = files_.write_file(lock_path_, std::to_string(getpid()) + "\n"); !written)
-		return written;
 	return {};
 }
 
@@ -100,11 +104,11 @@ Result<std::vector<RememberedStamping>> StampingMemory::load() const
 	if (!exists())
 		return std::vector<RememberedStamping>{};
 
-	auto text = files_.read_file(path_);
+	auto text = files_.read_record(path_);
 
 	if (!text)
 		return text.error();
-	auto all = remembered_of(*text);
+	auto all = remembered_of(*text, boot_id(files_));
 
 	if (!all)
 		return Error{"cannot make sense of " + path_ +
@@ -120,14 +124,14 @@ Result<void> StampingMemory::save(const std::vector<RememberedStamping> &all)
 		return files_.remove_file(path_);
 	j["schema"] = memory_schema;
 	j["what"] = "how NICs stamped before the clock feeder; it, or swiftctl clock restore, puts it back";
+	j["boot_id"] = boot_id(files_);
 	j["nics"] = Json::array();
 	for (const RememberedStamping &r : all)
 		j["nics"].push_back({{"iface", r.iface},
 				     {"ifindex", r.ifindex},
 				     {"before", json_of(r.before)},
 				     {"written", json_of(r.written)}});
-	return files_.replace_file(path_,
-				    json_text(j), 0600);
+	return files_.replace_file(path_, json_text(j), 0600);
 }
 
 Result<PutBack> put_back(Nics &nics, const RememberedStamping &r)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What NICs' stamping was before the clock feeder changed it: a file in /run, so that a
-// feeder that was killed is put right by the next one or by `swiftctl clock restore`. One
-// per network namespace, held by one process at a time.
+// What NICs' stamping was before the clock feeder changed it: a file, so that a
+// feeder that was killed is put right by the next one of its kind or by `swiftctl clock restore`. One
+// per network namespace and kind of feeder, tool or service; held by one process at a time.
 #pragma once
 
 #include <memory>
@@ -24,14 +24,15 @@ struct RememberedStamping {
 class StampingMemory {
 public:
 	// @netns: its cookie, which no namespace after it has.
-	StampingMemory(Files &files, const std::string &netns);
+	StampingMemory(Files &files, const std::string &netns, Keeper keeper);
 
 	// Until the object goes; an Error names who holds it.
 	Result<void> hold();
 	void release() { lock_.reset(); }
 	[[nodiscard]] bool exists() const { return files_.exists(path_); }
 
-	Result<std::vector<RememberedStamping>> load() const; // nothing remembered: empty
+	// Nothing remembered, or before this boot: empty.
+	Result<std::vector<RememberedStamping>> load() const;
 	Result<void> save(const std::vector<RememberedStamping> &all);
 
 private:

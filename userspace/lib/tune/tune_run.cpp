@@ -6,6 +6,7 @@
 
 #include "json.h"
 #include "text.h"
+#include "tunables.h"
 #include "verdict.h"
 
 namespace swift {
@@ -38,6 +39,12 @@ std::optional<TargetSettings> settings_of(const Json &j)
 			return std::nullopt;
 		*value = j[key].get<std::uint32_t>();
 	}
+	// What root obeys, and swiftd's record is in a folder that it can write when it is not itself any more:
+	// nothing that a tuning could not set.
+	if (!find_tunable("target_policy")->check(s.policy) ||
+	    !find_tunable("base_target_ns")->check(std::to_string(s.base_target_ns)) ||
+	    !find_tunable("hop_target_ns")->check(std::to_string(s.hop_target_ns)))
+		return std::nullopt;
 	return s;
 }
 
@@ -49,6 +56,7 @@ struct State {
 	TargetSettings from;
 	TargetSettings trial;
 	bool running = false; // or it was killed
+	std::uint64_t serial = 0; // of the records of a target
 
 	[[nodiscard]] bool left(const TargetSettings &now) const
 	{
@@ -56,20 +64,24 @@ struct State {
 	}
 };
 
-// What was set before a reboot is gone with it, and cookies of network namespaces begin anew.
-std::string boot_id(const Files &files)
+// Both want it, whoever keeps the records.
+std::string lock_path(const TargetKnob &knob)
 {
-	const auto text = files.read_file("/proc/sys/kernel/random/boot_id");
-
-	return text ? std::string(trim(*text)) : "";
+	return std::string(state_dir(Keeper::service)) + "/tune-" + knob.key() + ".lock";
 }
 
-// No file, or one of before the last boot: none.
-Result<std::optional<State>> load_state(const Files &files, const std::string &path)
+std::string state_path(const TargetKnob &knob, Keeper keeper)
+{
+	return std::string(state_dir(keeper)) + "/tune-" + knob.key() + ".json";
+}
+
+// No file, or one of before the last boot, with which went what was set, and whose cookies of network
+// namespaces are others: none.
+Result<std::optional<State>> load_record(const Files &files, const std::string &path)
 {
 	if (!files.exists(path))
 		return std::optional<State>();
-	auto text = files.read_file(path);
+	auto text = files.read_record(path);
 
 	if (!text)
 		return text.error();
@@ -83,12 +95,36 @@ Result<std::optional<State>> load_state(const Files &files, const std::string &p
 		auto before = settings_of(j["before"]), kept = settings_of(j["kept"]),
 		     trial = settings_of(j["trial"]);
 		auto from = j.contains("from") ? settings_of(j["from"]) : trial;
+		const auto serial = j.find("serial");
 
 		if (before && kept && from && trial)
-			return std::optional<State>(
-				State{*before, *kept, *from, *trial, j["running"].get<bool>()});
+			return std::optional<State>(State{*before, *kept, *from, *trial, j["running"].get<bool>(),
+							  serial != j.end() && serial->is_number_unsigned() ?
+								  serial->get<std::uint64_t>() : 0});
 	}
 	return Error{"cannot make sense of " + path + "; remove it to begin anew"};
+}
+
+// The newest, whoever keeps it: each run begins with what the one before has left.
+Result<std::optional<State>> load_state(const Files &files, const TargetKnob &knob)
+{
+	auto newest = load_record(files, state_path(knob, Keeper::tools));
+
+	if (!newest)
+		return newest;
+	auto other = load_record(files, state_path(knob, Keeper::service));
+
+	if (!other || (*other && (!*newest || (*other)->serial > (*newest)->serial)))
+		return other;
+	return newest;
+}
+
+Result<void> forget(Files &files, const TargetKnob &knob)
+{
+	for (const Keeper k : {Keeper::tools, Keeper::service})
+		if (auto ok = files.remove_file(state_path(knob, k)); !ok)
+			return ok;
+	return {};
 }
 
 bool counts(const FlowSet &set, const FlowRow &row, const std::string &cc,
@@ -196,26 +232,21 @@ std::vector<PathSample> PathLearner::samples() const
 }
 
 TuneRun::TuneRun(Files &files, TargetKnob &knob, const TuneOptions &options,
-		 std::optional<Prefix> prefix)
-	: files_(files), knob_(knob), options_(options), prefix_(prefix)
+		 std::optional<Prefix> prefix, Keeper keeper)
+	: files_(files), knob_(knob), options_(options), prefix_(prefix), keeper_(keeper)
 {
-}
-
-std::string TuneRun::state_path(const TargetKnob &knob)
-{
-	return std::string(state_dir) + "/tune-" + knob.key();
 }
 
 Result<std::unique_ptr<TuneRun>> TuneRun::begin(Files &files, TargetKnob &knob,
 						const TuneOptions &options,
-						std::optional<Prefix> prefix, bool apply)
+						std::optional<Prefix> prefix, bool apply, Keeper keeper)
 {
 	if (auto ok = options.check(); !ok)
 		return ok.error();
-	auto run = std::unique_ptr<TuneRun>(new TuneRun(files, knob, options, prefix));
+	auto run = std::unique_ptr<TuneRun>(new TuneRun(files, knob, options, prefix, keeper));
 
 	if (apply) {
-		auto lock = files.lock(state_path(knob) + ".lock");
+		auto lock = files.lock(lock_path(knob));
 
 		if (!lock)
 			return cannot_tune(knob, lock.error());
@@ -229,12 +260,13 @@ Result<std::unique_ptr<TuneRun>> TuneRun::begin(Files &files, TargetKnob &knob,
 	if (!apply)
 		return run;
 
-	auto state = load_state(files, state_path(knob) + ".json");
+	auto state = load_state(files, knob);
 
 	if (!state)
 		return state.error();
 	if (*state) {
 		run->before_ = (*state)->before;
+		run->serial_ = (*state)->serial + 1;
 		// Not what somebody has set since.
 		if ((*state)->left(*now)) {
 			if (auto ok = knob.write((*state)->kept); !ok)
@@ -268,8 +300,9 @@ Result<void> TuneRun::save(bool running, const TargetSettings &trial) const
 
 	if (tuner_)
 		kept.base_target_ns = tuner_->kept_ns();
-	return files_.replace_file(state_path(knob_) + ".json",
+	return files_.replace_file(state_path(knob_, keeper_),
 				    Json{{"schema", run_schema},
+					 {"serial", serial_},
 					 {"boot_id", boot_id(files_)},
 					 {"running", running},
 					 {"before", json_of(before_)},
@@ -419,7 +452,7 @@ Result<std::vector<TuneEvent>> TuneRun::end(const std::string &reason, bool rest
 		if (auto ok = knob_.write(before_); !ok)
 			return ok.error();
 		now_ = before_;
-		if (auto ok = files_.remove_file(state_path(knob_) + ".json"); !ok)
+		if (auto ok = forget(files_, knob_); !ok)
 			return ok.error();
 	} else {
 		if (auto ok = set(tuner_->kept_ns()); !ok)
@@ -447,11 +480,11 @@ void TuneRun::let_go()
 
 Result<TargetSettings> TuneRun::undo(Files &files, TargetKnob &knob)
 {
-	auto lock = files.lock(state_path(knob) + ".lock");
+	auto lock = files.lock(lock_path(knob));
 
 	if (!lock)
 		return cannot_tune(knob, lock.error());
-	auto state = load_state(files, state_path(knob) + ".json");
+	auto state = load_state(files, knob);
 
 	if (!state)
 		return state.error();
@@ -459,7 +492,7 @@ Result<TargetSettings> TuneRun::undo(Files &files, TargetKnob &knob)
 		return Error{"no tuning of " + knob.name() + " has changed anything"};
 	if (auto ok = knob.write((*state)->before); !ok)
 		return ok.error();
-	if (auto ok = files.remove_file(state_path(knob) + ".json"); !ok)
+	if (auto ok = forget(files, knob); !ok)
 		return ok.error();
 	return (*state)->before;
 }

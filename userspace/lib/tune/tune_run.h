@@ -51,7 +51,8 @@ public:
 	// be read, or another run holds it.
 	static Result<std::unique_ptr<TuneRun>> begin(Files &files, TargetKnob &knob,
 						      const TuneOptions &options,
-						      std::optional<Prefix> prefix, bool apply);
+						      std::optional<Prefix> prefix, bool apply,
+						      Keeper keeper = Keeper::tools);
 
 	// What a run that was killed left changed was put right; a line for the log.
 	[[nodiscard]] const std::string &mended() const { return mended_; }
@@ -76,15 +77,12 @@ public:
 	// Keeps what was found (@restore: puts back what was there before the first run).
 	Result<std::vector<TuneEvent>> end(const std::string &reason, bool restore);
 
-	// What was there before the last run that kept something; an Error if there is none.
+	// What was there before the last run that kept something; an Error if there is none. For root's tools.
 	static Result<TargetSettings> undo(Files &files, TargetKnob &knob);
-
-	static constexpr const char *state_dir = "/run/tcp_swift";
 
 private:
 	TuneRun(Files &files, TargetKnob &knob, const TuneOptions &options,
-		std::optional<Prefix> prefix);
-	[[nodiscard]] static std::string state_path(const TargetKnob &knob);
+		std::optional<Prefix> prefix, Keeper keeper);
 	Result<void> still_ours() const;
 	void let_go();
 	// @trial: what is about to be in force, in the place of now_.
@@ -95,6 +93,8 @@ private:
 	TargetKnob &knob_;
 	TuneOptions options_;
 	std::optional<Prefix> prefix_;
+	Keeper keeper_;
+	std::uint64_t serial_ = 1; // the newest record is the one that counts
 	std::shared_ptr<void> lock_;
 	PathLearner learner_;
 	TargetSettings before_; // the first run's

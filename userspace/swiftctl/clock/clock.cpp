@@ -216,39 +216,24 @@ int read_clocks(const Files &files, Nics &nics, const ClockOptions &options)
 	return any ? exit_ok : exit_failed;
 }
 
-int restore(Files &files, Nics &nics, const ClockOptions &options)
+// An Error: what could not be put back stays remembered.
+Result<void> restore_from(StampingMemory &memory, Nics &nics, std::vector<FeedEvent> &events)
 {
-	auto host = real_clock_host();
-
-	if (!host)
-		return fail(clock_verb, host.error().text());
-
-	StampingMemory memory(files, (*host)->netns());
-	std::vector<RememberedStamping> left;
-	std::vector<FeedEvent> events;
-	std::optional<Error> error;
-
-	if (!memory.exists()) {
-		if (options.json)
-			return print("") ? exit_ok : exit_failed;
-		return print("nothing to put back: no clock feeder has left a NIC changed\n") ? exit_ok :
-												exit_failed;
-	}
-	if (auto held = memory.hold(); !held)
-		return fail(clock_verb, held.error().text() +
-					  (held.error().code == EBUSY ? ": it puts back what it changed when it ends" :
-									""));
 	auto all = memory.load();
+	std::vector<RememberedStamping> left;
+	Result<void> result;
 
 	if (!all)
-		return fail(clock_verb, all.error().text());
+		return all.error();
+	if (!memory.exists())
+		return {};
 	for (const RememberedStamping &r : *all) {
 		const auto done = put_back(nics, r);
 		const std::string was = stamping_text(r.before);
 
 		if (!done) {
 			left.push_back(r);
-			error = Error{r.iface + ": " + done.error().text()};
+			result = Error{r.iface + ": " + done.error().text()};
 			events.push_back({true, r.iface, "failed", "cannot put it back to " + was + ": " +
 									  done.error().text()});
 		} else if (*done == PutBack::left) {
@@ -260,8 +245,37 @@ int restore(Files &files, Nics &nics, const ClockOptions &options)
 			events.push_back({false, r.iface, "restored", "stamping is back to " + was});
 		}
 	}
-	if (auto saved = memory.save(left); !saved && !error)
-		error = saved.error();
+	if (auto saved = memory.save(left); !saved && result)
+		result = saved;
+	return result;
+}
+
+int restore(Files &files, Nics &nics, const ClockOptions &options)
+{
+	auto host = real_clock_host();
+
+	if (!host)
+		return fail(clock_verb, host.error().text());
+
+	// Of whichever feeder: swiftd's is confined, and its memory is checked as it is read.
+	std::array<StampingMemory, 2> memories = {StampingMemory(files, (*host)->netns(), Keeper::tools),
+						  StampingMemory(files, (*host)->netns(), Keeper::service)};
+	std::vector<FeedEvent> events;
+	std::optional<Error> error;
+
+	if (!memories[0].exists() && !memories[1].exists()) {
+		if (options.json)
+			return print("") ? exit_ok : exit_failed;
+		return print("nothing to put back: no clock feeder has left a NIC changed\n") ? exit_ok :
+												exit_failed;
+	}
+	if (auto held = memories[0].hold(); !held)
+		return fail(clock_verb, held.error().text() +
+					  (held.error().code == EBUSY ? ": it puts back what it changed when it ends" :
+									""));
+	for (StampingMemory &memory : memories)
+		if (auto done = restore_from(memory, nics, events); !done && !error)
+			error = done.error();
 	for (const FeedEvent &e : events)
 		if (!print(options.json ? feed_event_json(e, clock_ns(CLOCK_REALTIME)) :
 					  fmt::format("{}: {}\n", e.iface, e.text)))

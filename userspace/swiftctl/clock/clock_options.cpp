@@ -22,7 +22,7 @@ constexpr const char *clock_footer =
 
 constexpr const char *clock_run_footer =
 	"Turns hardware stamping of all packets on, and back at the end (SIGTERM, SIGINT). After a\n"
-	"SIGKILL the next run or `swiftctl clock restore` puts it back (/run/tcp_swift/clock-*.json).";
+	"SIGKILL the next run or `swiftctl clock restore` puts it back (/var/lib/tcp_swift/clock-*.json).";
 
 void add_clock_show(CLI::App &verb, ClockOptions &o)
 {

@@ -38,6 +38,8 @@ struct Change {
 	Item item;
 	Value before;
 	std::vector<std::string> written;
+	// Of a qdisc: all that tc tells of what we put there, since another one may have its name; "": not known.
+	std::string left_as = {};
 };
 
 [[nodiscard]] std::string_view kind_name(Kind k);
@@ -64,6 +66,7 @@ Result<void> apply(System &system, const Item &item, const Value &value,
 struct RootQdisc {
 	std::string value; // as a Value
 	bool by_hand = false;
+	std::string detail; // handle, options, and what is below
 };
 Result<RootQdisc> root_qdisc(System &system, const std::string &dev);
 // The largest burst that the stack hands to @dev, in bytes.
@@ -85,8 +88,6 @@ public:
 	static constexpr const char *path = "/var/lib/tcp_swift/enable.json";
 
 private:
-	[[nodiscard]] std::string boot_id() const;
-
 	System &system_;
 };
 

@@ -265,7 +265,19 @@ private:
 			return applied;
 		}
 		outcome_.events.push_back({item, *now, wanted, "set"});
-		return {};
+		return item.kind == Kind::qdisc ? note_qdisc(item) : Result<void>();
+	}
+
+	Result<void> note_qdisc(const Item &item)
+	{
+		const auto known = std::find_if(remembered_.begin(), remembered_.end(),
+						[&](const Change &c) { return c.item == item; });
+		auto now = root_qdisc(system_, item.key);
+
+		if (!now)
+			return now.error();
+		known->left_as = now->detail;
+		return state_.save(remembered_);
 	}
 
 	// The first value that was there stays the one to go back to, unless somebody else
@@ -377,7 +389,7 @@ public:
 
 		std::shared_ptr<void> lock;
 
-		if (!options_.dry_run && system_.exists("/run/tcp_swift")) {
+		if (!options_.dry_run && system_.exists(state_dir(Keeper::service))) {
 			auto held = system_.lock(changes_lock_path);
 
 			if (!held) {
@@ -438,6 +450,20 @@ private:
 			change.written.begin(), change.written.end(),
 			[&](const std::string &w) { return same(item, *now, w); });
 
+		if (ours && !options_.force && !change.left_as.empty()) {
+			const auto there = root_qdisc(system_, item.key);
+
+			if (!there)
+				return fail(item, there.error());
+			if (there->detail != change.left_as) {
+				outcome_.events.push_back({item, *now, *now, "left"});
+				outcome_.notes.push_back(fmt::format(
+					"{} is '{}', but another one than swiftctl put there, or with other options: "
+					"left alone. What was there before comes back with: {}",
+					item_name(item), **now, fmt::join(commands(item, change.before, {}), "; ")));
+				return true;
+			}
+		}
 		if (!ours && !options_.force) {
 			outcome_.events.push_back({item, *now, *now, "left"});
 			outcome_.notes.push_back(fmt::format(

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // JSON in: what `tc -j` and `ip -j` say, and the state file. JSON out: the state file.
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 
@@ -29,6 +31,13 @@ std::optional<Kind> kind_of(const std::string &name)
 	return std::nullopt;
 }
 
+std::string text_of(const Json &j, const char *key)
+{
+	const auto at = j.find(key);
+
+	return at != j.end() && at->is_string() ? at->get<std::string>() : std::string();
+}
+
 std::optional<Change> change_of(const Json &j)
 {
 	if (!j.is_object() || !j.contains("kind") || !j["kind"].is_string() || !j.contains("key") ||
@@ -53,6 +62,7 @@ std::optional<Change> change_of(const Json &j)
 			return std::nullopt;
 		c.written.push_back(w.get<std::string>());
 	}
+	c.left_as = text_of(j, "left_as");
 	return c;
 }
 
@@ -79,13 +89,6 @@ bool lasts(const std::vector<Change> &changes)
 			   [](const Change &c) { return c.item.kind == Kind::file; });
 }
 
-std::string text_of(const Json &j, const char *key)
-{
-	const auto at = j.find(key);
-
-	return at != j.end() && at->is_string() ? at->get<std::string>() : std::string();
-}
-
 } // namespace
 
 Result<RootQdisc> root_qdisc(System &system, const std::string &dev)
@@ -102,20 +105,23 @@ Result<RootQdisc> root_qdisc(System &system, const std::string &dev)
 			     (result->err.empty() ? "tc said nothing usable" : result->err)};
 
 	RootQdisc root;
-	std::set<std::string> below;
+	std::set<std::string> below, details;
 
 	for (const Json &q : list) {
 		if (!q.is_object())
 			continue;
 		const std::string kind = text_of(q, "kind");
 		const std::string handle = text_of(q, "handle");
+		const std::string detail = fmt::format("{} {} {}", kind, handle, q.value("options", Json::object()).dump());
 
 		if (q.contains("root")) {
 			root.value = kind;
 			// Handle 0 is what only the kernel's own default has.
 			root.by_hand = handle != "0:";
+			root.detail = detail;
 		} else if (kind != "ingress" && kind != "clsact") {
 			below.insert(kind);
+			details.insert(detail);
 		}
 	}
 	if (root.value.empty())
@@ -127,6 +133,9 @@ Result<RootQdisc> root_qdisc(System &system, const std::string &dev)
 			kinds += (kinds.empty() ? "" : "+") + kind;
 		root.value += "(" + kinds + ")";
 	}
+	// However many queues there are.
+	for (const std::string &detail : details)
+		root.detail += "; " + detail;
 	return root;
 }
 
@@ -181,7 +190,7 @@ Result<std::vector<Change>> StateFile::load() const
 	if (!changes)
 		return Error{std::string("cannot make sense of ") + path +
 			     ", which remembers what was changed; move it away to start anew"};
-	if (text_of(j, "boot_id") != boot_id()) // all but files went with the boot
+	if (text_of(j, "boot_id") != boot_id(system_)) // all but files went with the boot
 		return lasts(*changes) ? std::move(*changes) : std::vector<Change>{};
 	if (text_of(j, "netns") != this_netns())
 		return Error{std::string("what ") + path +
@@ -198,27 +207,25 @@ Result<void> StateFile::save(const std::vector<Change> &changes)
 		return remove();
 	j["schema"] = schema;
 	j["what"] = "what swiftctl enable changed; swiftctl disable reads it";
-	j["boot_id"] = boot_id();
+	j["boot_id"] = boot_id(system_);
 	j["netns"] = this_netns();
 	j["changes"] = Json::array();
-	for (const Change &c : changes)
-		j["changes"].push_back({{"kind", kind_name(c.item.kind)},
-					{"key", c.item.key},
-					{"before", json_of(c.before)},
-					{"written", c.written}});
+	for (const Change &c : changes) {
+		Json entry = {{"kind", kind_name(c.item.kind)},
+			      {"key", c.item.key},
+			      {"before", json_of(c.before)},
+			      {"written", c.written}};
+
+		if (!c.left_as.empty())
+			entry["left_as"] = c.left_as;
+		j["changes"].push_back(std::move(entry));
+	}
 	return system_.replace_file(path, json_text(j), 0600);
 }
 
 Result<void> StateFile::remove()
 {
 	return system_.remove_file(path);
-}
-
-std::string StateFile::boot_id() const
-{
-	const auto text = system_.read_file("/proc/sys/kernel/random/boot_id");
-
-	return text ? std::string(trim(*text)) : std::string();
 }
 
 } // namespace swift
