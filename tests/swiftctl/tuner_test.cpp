@@ -353,7 +353,10 @@ Kept tuned(const Noise &noise, unsigned seed)
 	std::mt19937_64 random(seed);
 	std::normal_distribution<double> gauss(0, 1);
 	auto target_ns = static_cast<std::uint32_t>(std::uniform_real_distribution<double>(60'000, 140'000)(random));
-	Tuner tuner({}, target_ns, 0);
+	TuneOptions options;
+
+	options.seed = seed;
+	Tuner tuner(options, target_ns, 0);
 	double off = gauss(random);
 
 	for (double t_s = 0; t_s < noise.hours * 3600; t_s++) {
@@ -370,14 +373,20 @@ Kept tuned(const Noise &noise, unsigned seed)
 	return { 1 - link_at(kept_us).rate_gbps / 48.84, kept_us / best().target_us };
 }
 
-// In 300 worlds each (TUNER_WORLDS), after as long as the noise needs; the target that is kept in the end.
-TEST(Tuner, KeepsItsPromiseInNoise)
+unsigned worlds_or(unsigned few)
 {
 	const char *asked = std::getenv("TUNER_WORLDS");
-	const auto worlds = static_cast<unsigned>(asked ? std::stoul(asked) : 20);
 
-	for (const Noise &noise : { Noise{ 0.05, 0, 6 }, { 0.05, 0.9, 6 }, { 0.1, 0, 12 }, { 0.1, 0.9, 12 },
-				    { 0.2, 0, 48 }, { 0.2, 0.9, 48 } }) {
+	return static_cast<unsigned>(asked ? std::stoul(asked) : few);
+}
+
+// With TUNER_WORLDS=300 in so many worlds each, after as long as the noise needs; the target that is kept in the end.
+TEST(Tuner, KeepsItsPromiseInNoise)
+{
+	const unsigned worlds = worlds_or(10);
+
+	for (const Noise &noise : { Noise{ 0.05, 0, 6 }, { 0.05, 0.5, 6 }, { 0.05, 0.9, 6 }, { 0.1, 0, 24 }, { 0.1, 0.5, 24 },
+				    { 0.1, 0.9, 24 }, { 0.2, 0, 96 }, { 0.2, 0.5, 96 }, { 0.2, 0.9, 96 } }) {
 		std::vector<double> losses, of_best;
 
 		for (unsigned seed = 1; seed <= worlds; seed++) {
@@ -388,34 +397,136 @@ TEST(Tuner, KeepsItsPromiseInNoise)
 		}
 		std::printf("noise %g, correlated by %g, %g h: loss %.2f %% (median), %.2f %% (95th of 100), kept/best %.2f, %.2f\n",
 			    noise.each, noise.lasts, noise.hours, 100 * at(losses, 0.5), 100 * at(losses, 0.95),
-			    at(of_best, 0.5), at(of_best, 0.9));
-		EXPECT_LE(at(losses, 0.5), 0.005) << noise.each;
-		EXPECT_LE(at(losses, worlds < 100 ? 0.9 : 0.95), 0.0101) << noise.each;
-		EXPECT_LE(at(of_best, 0.5), 1.5) << noise.each;
-		EXPECT_LE(at(of_best, 0.9), noise.each < 0.2 ? 1.5 : 2) << noise.each;
+			    at(of_best, 0.5), at(of_best, 0.95));
+		const double nearly_all = worlds < 100 ? 0.9 : 0.95; // one bad world of a few says nothing
+
+		EXPECT_LE(at(losses, 0.5), 0.005) << noise.each << " " << noise.lasts;
+		EXPECT_LE(at(losses, nearly_all), 0.01) << noise.each << " " << noise.lasts;
+		EXPECT_LE(at(of_best, nearly_all), 1.5) << noise.each << " " << noise.lasts;
 	}
 }
 
-// Two hosts that share a link: each gets as much of it as its target is of both, so each gains by a
-// larger one. They come to rest where their proposals allow, and do not push each other on.
-TEST(Tuner, TwoOnOneLinkDoNotPushEachOther)
+// The mean of a ratio of two noisy rates is above 1: a value that changes nothing would look like a gain.
+TEST(Tuner, NoiseAloneIsNoGain)
 {
-	std::mt19937_64 random(1);
-	std::normal_distribution<double> gauss(0, 1);
-	Tuner first({}, 50'000, 25'000), second({}, 40'000, 25'000);
-	std::uint32_t a_ns = 50'000, b_ns = 40'000;
+	double gain = 0;
+	unsigned judged = 0;
 
-	for (unsigned i = 0; i < 6 * 3600; i++) {
-		const double share = static_cast<double>(a_ns) / (a_ns + b_ns);
-		const double all = link_at((a_ns + b_ns) / 2000.0).rate_gbps * 1e9;
-		const auto noisy = [&](double rate) { return rate * (1 + 0.02 * gauss(random)); };
+	for (unsigned seed = 1; seed <= worlds_or(40); seed++) {
+		std::mt19937_64 random(seed);
+		std::normal_distribution<double> gauss(0, 1);
+		TuneOptions options;
+		double off = 0;
 
-		a_ns = first.observe({ 1, noisy(all * share), 60e3, 50, 1 }).set_ns.value_or(a_ns);
-		b_ns = second.observe({ 1, noisy(all * (1 - share)), 60e3, 50, 1 }).set_ns.value_or(b_ns);
+		options.seed = seed;
+		options.max_pairs = 40;
+		options.min_pairs = 40;
+		Tuner tuner(options, 100'000, 0);
+
+		for (unsigned i = 0; i < 800; i++) { // all targets are alike here
+			off = 0.9 * off + std::sqrt(1 - 0.9 * 0.9) * gauss(random);
+			for (const auto &e : tuner.observe({ 1, 48e9 * std::max(1 + 0.3 * off, 0.01), 60e3, 50, 1 }).events) {
+				double percent = 0;
+
+				if (std::sscanf(e.reason.c_str(), "throughput %lf %%", &percent) == 1 &&
+				    e.reason.find("n=40") != std::string::npos) {
+					gain += percent;
+					judged++;
+				}
+			}
+		}
 	}
-	EXPECT_LE(first.kept_ns(), 50'000U);
-	EXPECT_LE(second.kept_ns(), 50'000U);
-	EXPECT_GE(link_at((first.kept_ns() + second.kept_ns()) / 2000.0).rate_gbps, 0.99 * 48.84);
+	ASSERT_GE(judged, 20U);
+	EXPECT_LE(std::abs(gain / judged), 1.5) << judged;
+}
+
+// Hosts that share a link: a flow's share of it is as its target to the power of @favour, so each host gains by a
+// larger one. Where their proposals allow they come to rest, and do not push each other on.
+TEST(Tuner, SeveralOnOneLinkComeToRest)
+{
+	for (const unsigned hosts : { 2U, 4U })
+		for (const double favour : { 1.0, 3.0 }) {
+			std::vector<double> largest;
+
+			for (unsigned seed = 1; seed <= worlds_or(3); seed++) {
+				std::mt19937_64 random(seed);
+				std::normal_distribution<double> gauss(0, 1);
+				std::uniform_real_distribution<double> start(20'000, 50'000);
+				std::vector<Tuner> tuners;
+				std::vector<std::uint32_t> target_ns;
+				std::vector<double> off(hosts);
+				std::vector<unsigned> begins;
+				unsigned late = 0; // changes of the last six hours
+
+				for (unsigned h = 0; h < hosts; h++) {
+					TuneOptions options;
+
+					options.seed = random();
+					target_ns.push_back(static_cast<std::uint32_t>(start(random)));
+					tuners.emplace_back(options, target_ns.back(), 25'000);
+					begins.push_back(static_cast<unsigned>(random() % 40));
+				}
+				const auto share = [&](unsigned h) {
+					double all = 0;
+
+					for (const auto ns : target_ns)
+						all += std::pow(ns, favour);
+					return std::pow(target_ns[h], favour) / all;
+				};
+				const auto link_bps = [&] { // by the delay that the flows make, all in all
+					double mean_ns = 0;
+
+					for (unsigned h = 0; h < hosts; h++)
+						mean_ns += share(h) * target_ns[h];
+					return link_at(mean_ns / 1000).rate_gbps * 1e9;
+				};
+
+				for (unsigned s = 0; s < 24 * 3600; s++) {
+					const std::vector<std::uint32_t> now_ns = target_ns;
+					std::vector<double> rate_bps;
+
+					for (unsigned h = 0; h < hosts; h++) {
+						off[h] = 0.5 * off[h] + std::sqrt(0.75) * gauss(random);
+						rate_bps.push_back(link_bps() * share(h) * (1 + 0.02 * off[h]));
+					}
+					for (unsigned h = 0; h < hosts; h++) {
+						if (s < begins[h])
+							continue;
+						const TuneStep step = tuners[h].observe({ 1, rate_bps[h], 60e3, 50, 1 });
+
+						target_ns[h] = step.set_ns.value_or(now_ns[h]);
+						for (const auto &e : step.events)
+							late += e.kind == TuneEvent::Kind::accepted && s > 18 * 3600;
+					}
+				}
+				for (unsigned h = 0; h < hosts; h++)
+					target_ns[h] = tuners[h].kept_ns();
+				largest.push_back(*std::max_element(target_ns.begin(), target_ns.end()) / 1000.0);
+				EXPECT_LE(late, 2U) << hosts << " hosts, " << favour << ", seed " << seed;
+				EXPECT_GE(link_bps(), 0.99 * 48.84e9);
+			}
+			std::printf("%u hosts, favour %g: largest target %.0f us (median), %.0f us (largest)\n", hosts, favour,
+				    at(largest, 0.5), at(largest, 1));
+			EXPECT_LE(at(largest, 0.5), 50) << "twice the proposal";
+			EXPECT_LE(at(largest, 1), 100) << "and once more, after a rescue";
+		}
+}
+
+// The dip of a while is the demand's: a larger target is tried, and does not stay.
+TEST(Tuner, AFallThatIsOverWithoutTheLargerTargetIsNoReasonForIt)
+{
+	World world;
+	Tuner tuner({}, 100'000, 0);
+	std::uint32_t target = world.run(tuner, 100'000, 2000);
+	const std::uint32_t settled = target;
+
+	for (unsigned i = 0; i < 100; i++) {
+		const auto p = link_at(target / 1000.0);
+
+		world.note(tuner.observe({ 1, (i < 20 ? 0.4 : 1) * p.rate_gbps * 1e9, p.p99_us * 1000, 50, 1 }), target);
+	}
+	EXPECT_EQ(tuner.kept_ns(), settled);
+	EXPECT_EQ(target, settled);
 }
 
 // Flows that come and go with the turns look like a gain or a loss of the target.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "json.h"
 #include "text.h"
@@ -235,6 +236,7 @@ TuneRun::TuneRun(Files &files, TargetKnob &knob, const TuneOptions &options,
 		 std::optional<Prefix> prefix, Keeper keeper)
 	: files_(files), knob_(knob), options_(options), prefix_(prefix), keeper_(keeper)
 {
+	options_.seed = std::hash<std::string>()(boot_id(files)); // no two hosts have the same
 }
 
 Result<std::unique_ptr<TuneRun>> TuneRun::begin(Files &files, TargetKnob &knob,

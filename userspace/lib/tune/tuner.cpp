@@ -5,7 +5,6 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
-#include <numbers>
 
 #include "text.h"
 
@@ -18,20 +17,21 @@ constexpr double abort_below = 0.7;
 constexpr double abort_noise = 4;
 constexpr double least_abort_below = 0.1;
 constexpr double most_noise = 0.5; // that one observation tells of
-constexpr double noise_weight = 0.02;
+constexpr double noise_weight = 0.005;
 // How fast the usual throughput follows what is seen.
 constexpr double usual_weight = 0.1;
 // Turns with so different numbers of flows are not comparable.
 constexpr double max_flows_ratio = 1.5;
-// Of an attempt whose loss is just the tolerance: how likely it is taken for less, for the first
-// attempts_at_par; later ones share as much, as 1/n^2 of them.
+// Of an attempt whose loss is just the tolerance: how likely it is taken for none, for the first
+// attempts_at_par; later ones share as much, as 1/n^2 of them. Of one that loses nothing: how likely it is not kept.
 constexpr double most_wrong = 0.01;
 constexpr double attempts_at_par = 8;
-constexpr double enough_power = 1.28; // quantile: nine of ten that lose nothing are kept
-constexpr double surely_worse = 2.6; // standard errors beyond what may be lost: no need to go on
+constexpr double most_missed = 0.02;
+constexpr double of_few = 3; // standard errors: where Student's distribution is wider, so is the error of few
+constexpr unsigned first_weight = 10; // observations that the first guess of the noise counts for
 constexpr double most_of_base = 4; // times the candidate: above nothing is to be found
 // Finer steps are worth it where noise lets them be told apart soon.
-constexpr double fine_step = 1.3;
+constexpr double fine_step = 1.15;
 constexpr unsigned fine_pairs = 60;
 constexpr double same_value = 1.03;
 
@@ -63,14 +63,6 @@ bool comparable(unsigned a, unsigned b)
 	return std::max(a, b) <= max_flows_ratio * std::min(a, b);
 }
 
-// The quantile of the normal distribution that is exceeded with probability @p, to 0.1.
-double normal_quantile(double p)
-{
-	const double l = 2 * std::log(1 / p);
-
-	return std::sqrt(std::max(l - std::log(l) - std::log(2 * std::numbers::pi), 0.0));
-}
-
 // Student's quantile over the normal distribution's, for @freedom degrees (Cornish and Fisher).
 double student_factor(double z, double freedom)
 {
@@ -78,6 +70,14 @@ double student_factor(double z, double freedom)
 
 	return 1 + (z2 + 1) / (4 * freedom) + (5 * z2 * z2 + 16 * z2 + 3) / (96 * freedom * freedom) +
 	       (3 * z2 * z2 * z2 + 19 * z2 * z2 + 17 * z2 - 15) / (384 * freedom * freedom * freedom);
+}
+
+std::uint64_t mixed(std::uint64_t v) // splitmix64
+{
+	v += 0x9e3779b97f4a7c15;
+	v = (v ^ v >> 30) * 0xbf58476d1ce4e5b9;
+	v = (v ^ v >> 27) * 0x94d049bb133111eb;
+	return v ^ v >> 31;
 }
 
 Result<void> in_range(const char *name, double value, double lo, double hi)
@@ -161,12 +161,14 @@ void Tuner::set(std::uint32_t ns, TuneStep &step)
 	step.set_ns = ns;
 }
 
-// old new new old old new ...: a demand that rises or falls steadily favours neither.
+// old new new old, or new old old new: a demand that rises or falls steadily favours neither, and chance which
+// of the two it is, so that nobody who does the same in step is taken for the target's doing.
 bool Tuner::trying_new() const
 {
 	const std::size_t turn = old_.size() + new_.size();
+	const bool inner = turn % 4 == 1 || turn % 4 == 2;
 
-	return turn % 4 == 1 || turn % 4 == 2;
+	return inner != (turn >= 4 && (mixed(options_.seed + mixed(tried_) + turn / 4) & 1));
 }
 
 void Tuner::begin_turn(TuneStep &step)
@@ -188,9 +190,12 @@ void Tuner::begin_attempt(TuneStep &step)
 	state_ = TuneState::trying;
 	base_ns_ = down_ ? std::max(kept_ns_, std::min(reference_ns_, bounded(most_of_base * candidate_ns_))) : kept_ns_;
 	attempts_++;
+	tried_++;
 	pairs_ = 0;
 	old_.clear();
 	new_.clear();
+	fours_ = {};
+	fallen_ = 0;
 	step.events.push_back({ TuneEvent::Kind::attempt, kept_ns_, candidate_ns_,
 				down_ ? "shorter queues, if it costs no throughput" :
 					"more throughput, if the link runs dry" });
@@ -271,61 +276,55 @@ std::optional<Tuner::Turn> Tuner::turn_done(const TuneObservation &seen)
 	return turn;
 }
 
-// In fours, old new new old: noise that lasts for longer than a turn hits both alike.
+// In fours: noise that lasts for longer than a turn hits old and new alike.
+void Tuner::add_four()
+{
+	const std::size_t i = old_.size() - 2;
+	const double with_new = new_[i].rate_bps + new_[i + 1].rate_bps;
+	const double with_old = old_[i].rate_bps + old_[i + 1].rate_bps;
+	// Of their mean: the mean of a ratio to one of them would be above 1 by its variance.
+	const double gain = 2 * (with_new - with_old) / (with_new + with_old);
+
+	fours_.count++;
+	fours_.gain += gain;
+	fours_.squares += gain * gain;
+	fours_.old_rtt_p99_ns += (old_[i].rtt_p99_ns + old_[i + 1].rtt_p99_ns) / 2;
+	fours_.new_rtt_p99_ns += (new_[i].rtt_p99_ns + new_[i + 1].rtt_p99_ns) / 2;
+}
+
 TuneComparison Tuner::compare() const
 {
 	TuneComparison c;
-	const auto fours = std::min(old_.size(), new_.size()) / 2;
-	const double count = static_cast<double>(fours);
-	double sum = 0, squares = 0;
+	const double count = fours_.count;
 
-	for (std::size_t i = 0; i < 2 * fours; i += 2) {
-		const double gain = (new_[i].rate_bps + new_[i + 1].rate_bps) /
-					    (old_[i].rate_bps + old_[i + 1].rate_bps) - 1;
-
-		sum += gain;
-		squares += gain * gain;
-		c.old_rtt_p99_ns += (old_[i].rtt_p99_ns + old_[i + 1].rtt_p99_ns) / 2;
-		c.new_rtt_p99_ns += (new_[i].rtt_p99_ns + new_[i + 1].rtt_p99_ns) / 2;
-	}
-	c.pairs = static_cast<unsigned>(2 * fours);
-	c.gain = sum / count;
-	c.error = fours > 1 ? std::sqrt(std::max(0.0, squares / count - c.gain * c.gain) / (count - 1)) *
-				      student_factor(bound_of_test(), count - 1) :
-			      1;
-	c.old_rtt_p99_ns /= count;
-	c.new_rtt_p99_ns /= count;
+	c.pairs = 2 * fours_.count;
+	c.gain = fours_.gain / count;
+	// None at all is of a made-up link alone: the smallest keeps the ratio a number.
+	c.error = fours_.count > 1 ?
+			  std::max(std::sqrt(std::max(0.0, fours_.squares / count - c.gain * c.gain) / (count - 1)), 1e-9) *
+				  student_factor(of_few, count - 1) :
+			  1;
+	c.old_rtt_p99_ns = fours_.old_rtt_p99_ns / count;
+	c.new_rtt_p99_ns = fours_.new_rtt_p99_ns / count;
 	return c;
 }
 
-// In standard errors. The more attempts there were, the surer each has to be.
-double Tuner::bound_of_test() const
-{
-	const double later = std::max(1.0, attempts_ / attempts_at_par);
-
-	return normal_quantile(most_wrong / (later * later));
-}
-
 /*
- * Down: is a loss of more than the tolerance ruled out? Up: does it bring more than that? Asked after every
- * four turns, so the bound is that of a Brownian motion over all of the time that the test may take
- * (O'Brien and Fleming's): few are taken early, and an attempt that is just too bad is wrongly kept with
- * the probability most_wrong, however often it is looked at. The time is as long as it takes to
- * find out with enough_power.
+ * Down: is a loss of more than the tolerance ruled out? Up: does it bring more than that? Wald's sequential
+ * test of the one (bar) against the other (a tolerance more): likelihoods' ratio, asked after every
+ * four turns. By Ville's inequality it is wrong no more often than most_wrong however often it is asked.
  */
 Tuner::Judgement Tuner::judge(const TuneComparison &c) const
 {
 	const double bar = down_ ? -options_.tolerance : options_.tolerance; // or the two would take turns
-	const double goal = bar + options_.tolerance;
-	const double z = bound_of_test();
-	const double last_error = options_.tolerance / (z + enough_power);
-	const double beyond = c.error > last_error ? z * c.error * c.error / last_error : z * c.error;
+	const double middle = bar + options_.tolerance / 2;
+	const double log_ratio = options_.tolerance * (c.gain - middle) / (c.error * c.error);
+	const double later = std::max(1.0, attempts_ / attempts_at_par);
+	const double wrong = most_wrong / (later * later);
 
-	if (bar - c.gain >= surely_worse * c.error && c.gain < bar)
-		return Judgement::worse;
-	if (c.gain - bar >= beyond)
+	if (log_ratio >= std::log((1 - most_missed) / wrong))
 		return Judgement::better;
-	if (c.error <= last_error || goal - c.gain >= beyond || c.pairs >= options_.max_pairs)
+	if (log_ratio <= std::log(most_missed / (1 - wrong)) || c.pairs >= options_.max_pairs)
 		return Judgement::worse;
 	return Judgement::unsure;
 }
@@ -340,11 +339,17 @@ void Tuner::new_walk(double ratio)
 	state_ = TuneState::waiting;
 }
 
+// Longer than whoever tunes beside us keeps a value in force that he tries.
+unsigned Tuner::patience() const
+{
+	return 3 * (options_.settle + options_.measure);
+}
+
 // Much less than is usual with the kept value, and not because flows have gone.
 bool Tuner::fell(const TuneObservation &seen) const
 {
 	return usual_bps_ > 0 && seen.flows && comparable(seen.flows, usual_flows_) &&
-	       seen.rate_bps < hard_fall() * usual_bps_;
+	       seen.rate_bps < hard_fall() * std::min(usual_bps_, long_bps_);
 }
 
 // Of what is usual: an observation below is no noise.
@@ -358,11 +363,14 @@ void Tuner::follow(const TuneObservation &seen)
 	if (usual_bps_ > 0 && comparable(seen.flows, usual_flows_)) {
 		const double off = std::min(std::abs(seen.rate_bps / long_bps_ - 1), most_noise);
 
-		noise_ = std::sqrt(noise_ * noise_ + noise_weight * (off * off - noise_ * noise_));
-		long_bps_ += noise_weight * (seen.rate_bps - long_bps_);
+		const double weight = std::max(noise_weight, 1.0 / ++followed_);
+
+		noise_ = std::sqrt(noise_ * noise_ + weight * (off * off - noise_ * noise_));
+		long_bps_ += weight * (seen.rate_bps - long_bps_);
 		usual_bps_ += usual_weight * (seen.rate_bps - usual_bps_);
 	} else {
 		usual_bps_ = long_bps_ = seen.rate_bps;
+		followed_ = first_weight;
 	}
 	usual_flows_ = seen.flows;
 }
@@ -391,6 +399,7 @@ void Tuner::begin_rescue(TuneStep &step)
 {
 	state_ = TuneState::rescuing;
 	rescued_ns_ = kept_ns_;
+	rescue_ns_ = 0;
 	low_ = 0;
 	step.events.push_back({ TuneEvent::Kind::rescue, kept_ns_, bounded(2.0 * kept_ns_),
 				"throughput fell to less than " + percent(hard_fall()).substr(1) +
@@ -404,18 +413,32 @@ void Tuner::rescue(const TuneObservation &seen, TuneStep &step)
 		to_settle_--;
 		return;
 	}
-	if (!seen.flows || !comparable(seen.flows, usual_flows_) || !fell(seen)) {
-		kept_ns_ = set_ns_;
-		step.events.push_back({ TuneEvent::Kind::accepted, rescued_ns_, kept_ns_,
-					"throughput is back" });
-		remaining_ = 1;
-		reference_ns_ = kept_ns_;
-		ceiling_ns_ = std::max(ceiling_ns_, kept_ns_);
-		attempts_ = 0;
-		new_walk(options_.step);
+	low_ = fell(seen) ? low_ + 1 : 0;
+	if (rescue_ns_) { // is it the target? Without it throughput falls again
+		if (low_ >= options_.settle + options_.measure) {
+			kept_ns_ = rescue_ns_;
+			step.events.push_back({ TuneEvent::Kind::accepted, rescued_ns_, kept_ns_,
+						"throughput is back, and falls again without it" });
+			remaining_ = 1;
+			reference_ns_ = kept_ns_;
+			ceiling_ns_ = std::max(ceiling_ns_, kept_ns_);
+			attempts_ = 0;
+			set(kept_ns_, step);
+			new_walk(options_.step);
+		} else if (++again_ >= patience()) {
+			step.events.push_back({ TuneEvent::Kind::rolled_back, rescue_ns_, rescued_ns_,
+						"throughput is back without it, too: it was the demand" });
+			state_ = TuneState::waiting;
+		}
 		return;
 	}
-	if (++low_ < options_.measure)
+	if (!low_) {
+		rescue_ns_ = set_ns_;
+		again_ = 0;
+		set(rescued_ns_, step);
+		return;
+	}
+	if (low_ < options_.measure)
 		return;
 	low_ = 0;
 	if (set_ns_ < options_.max_ns) {
@@ -446,9 +469,12 @@ TuneStep Tuner::observe(const TuneObservation &seen)
 	const bool is_new = state_ == TuneState::trying && trying_new();
 
 	// Before anything else: a value that starves flows makes them look idle.
-	if (is_new && !old_.empty() && !to_settle_ && seen.flows &&
-	    comparable(seen.flows, old_.back().flows) &&
-	    seen.rate_bps < hard_fall() * old_.back().rate_bps) {
+	fallen_ = is_new && !old_.empty() && !to_settle_ && seen.flows &&
+				  comparable(seen.flows, old_.back().flows) &&
+				  seen.rate_bps < hard_fall() * old_.back().rate_bps ?
+			  fallen_ + 1 :
+			  0;
+	if (fallen_ >= (hard_fall() < abort_below ? 2U : 1U)) {
 		end_attempt(false, "throughput fell to " +
 			    percent(seen.rate_bps / old_.back().rate_bps).substr(1) +
 			    " of what it was", step);
@@ -458,7 +484,7 @@ TuneStep Tuner::observe(const TuneObservation &seen)
 		to_settle_--;
 	} else if (!is_new && !to_settle_) {
 		low_ = fell(seen) && seen.fabric_limited >= options_.min_limited ? low_ + 1 : 0;
-		if (low_ >= options_.settle + options_.measure && kept_ns_ < options_.max_ns) {
+		if (low_ >= patience() && kept_ns_ < options_.max_ns) {
 			begin_rescue(step);
 			return step;
 		}
@@ -505,6 +531,8 @@ TuneStep Tuner::observe(const TuneObservation &seen)
 		begin_turn(step);
 		return step;
 	}
+	if (old_.size() % 2 == 0)
+		add_four();
 	if (old_.size() < options_.min_pairs || old_.size() % 2) {
 		begin_turn(step);
 		return step;

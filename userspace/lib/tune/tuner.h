@@ -4,20 +4,21 @@
 // throughput, and back when it does. Demand changes by itself, so that a new value is
 // never compared with yesterday's throughput but, in turns, with the old value's:
 //
-//	old new new old old new ...
+//	old new new old   new old old new   old new new old ...
 //
-// old is a value that is known to lose nothing, at least twice the new one if such a one was seen, so
+// Which of the two orders, chance decides. old is a value that is known to lose nothing, at least twice the new one if such a one was seen, so
 // that losses of several steps do not add up unseen. How long it compares the noise tells: a smaller
 // target stays if a loss of more than the tolerance is ruled out, a larger one if it is shown to
-// bring something, and the test allows for being asked again and again (tuner.cpp). What cannot be
-// told from noise stays as it was.
+// bring something, by a sequential test, which allows for being asked again and again (tuner.cpp). What cannot
+// be told from noise stays as it was.
 //
 // A path that became longer than its target starves: no window grows, and every step compares
 // as "no difference". So throughput that falls away while the target stays is answered by
-// doubling the target, until it is back or nothing helps.
+// doubling the target, until it is back or nothing helps. It stays if without it throughput falls again.
 //
 // Hosts that share a link would take from each other by larger targets: beyond twice the proposal
-// (twice the first value, if there is none) only that rescue goes.
+// (twice the first value, if there is none) only that rescue goes, and that waits for longer than
+// another tuner's turns.
 //
 // Pure: fed with observations, it says what to set and why. It reads no clock, touches no
 // host. What a path's length says of its target is path_model.h's.
@@ -56,6 +57,7 @@ struct TuneOptions {
 	unsigned max_pairs = 20'000; // what is not shown by then is not kept
 	double hold_s = 600; // until it looks again
 	double min_limited = 0.5; // of the flows, for an observation to count
+	std::uint64_t seed = 0; // of the turns' order: another one on each host
 
 	// An Error names the first that is out of its range.
 	[[nodiscard]] Result<void> check() const;
@@ -117,6 +119,7 @@ private:
 	[[nodiscard]] std::uint32_t bounded(double ns) const;
 	[[nodiscard]] bool trying_new() const;
 	[[nodiscard]] std::optional<Turn> turn_done(const TuneObservation &seen);
+	void add_four();
 	[[nodiscard]] TuneComparison compare() const;
 	[[nodiscard]] Judgement judge(const TuneComparison &c) const;
 	void begin_turn(TuneStep &step);
@@ -124,8 +127,8 @@ private:
 	void end_attempt(bool accept, const std::string &reason, TuneStep &step);
 	void next_direction();
 	void hold(TuneStep &step);
-	[[nodiscard]] double bound_of_test() const;
 	[[nodiscard]] double hard_fall() const;
+	[[nodiscard]] unsigned patience() const;
 	[[nodiscard]] bool fell(const TuneObservation &seen) const;
 	void follow(const TuneObservation &seen);
 	void idle_while_trying(const TuneObservation &seen, TuneStep &step);
@@ -153,7 +156,15 @@ private:
 	// The attempt.
 	std::uint32_t base_ns_ = 0; // what the candidate is compared with
 	unsigned attempts_ = 0; // with this reference
+	std::uint64_t tried_ = 0; // in all
 	unsigned pairs_ = 0; // of the last one
+	struct { // sums of the fours that are whole
+		unsigned count = 0;
+		double gain = 0;
+		double squares = 0;
+		double old_rtt_p99_ns = 0;
+		double new_rtt_p99_ns = 0;
+	} fours_;
 	std::vector<Turn> old_;
 	std::vector<Turn> new_;
 	std::vector<TuneObservation> seen_; // of this turn
@@ -165,10 +176,14 @@ private:
 	double usual_bps_ = 0;
 	double long_bps_ = 0; // over more time, for the noise
 	double noise_ = 0.1; // of one observation, relative
+	unsigned fallen_ = 0; // observations in a row, with a new value
+	unsigned followed_ = 0; // observations that it comes from
 	unsigned usual_flows_ = 0;
 	unsigned low_ = 0; // observations in a row
 
 	std::uint32_t rescued_ns_ = 0; // what was kept before
+	std::uint32_t rescue_ns_ = 0; // what brought it back, if it was the target
+	unsigned again_ = 0; // observations without it
 	double held_s_ = 0;
 };
 
