@@ -65,6 +65,14 @@ public:
 	std::function<AbOutput(const AbCommand &)> iperf = [](const AbCommand &c) {
 		return iperf_says(c, after(c.argv, "-C") == "cubic" ? 50 : 49, after(c.argv, "-C") == "cubic" ? 3000 : 1000);
 	};
+	std::function<AbOutput(const AbCommand &)> answers = [](const AbCommand &c) {
+		const double us = after(c.argv, "--cc") == "cubic" ? 300 : 100;
+		RrRun run{after(c.argv, "--cc"), 2000, {1000, 1000}, 2, {}, 3, 4000};
+
+		for (int i = 0; i < 2000; i++) // p50 as told, p99.9 twice that
+			run.times_ns.push_back(us * 1000 * (i < 1990 ? 1 : 2));
+		return says(0, rr_json(run));
+	};
 	std::function<AbOutput(const AbCommand &)> answer = [this](const AbCommand &c) {
 		if (c.argv[0] == "iperf3" && c.argv[1] == "--version")
 			return says(0, "iperf 3.12\n");
@@ -72,6 +80,8 @@ public:
 			return says(0, "0\nreno cubic swift\nreno cubic\n");
 		if (c.argv[0] == "true")
 			return says(0, "");
+		if (c.argv[0] == "swiftctl" && has(c.argv, "--ask"))
+			return answers(c);
 		if (c.argv[0] == "swiftctl")
 			return says(127, "", "sh: 1: swiftctl: not found\n");
 		return iperf(c);
@@ -93,8 +103,10 @@ public:
 			asked.push_back(c);
 			outputs.push_back(answer(c));
 		}
-		if (has(commands[0].argv, "-t")) {
-			ran.push_back(after(commands[0].argv, "-C"));
+		const auto &first = commands[0].argv;
+
+		if (has(first, "-t") || (has(first, "--ask") && after(first, "--duration") != "0")) {
+			ran.push_back(after(first, has(first, "-t") ? "-C" : "--cc"));
 			stopped_ |= static_cast<int>(ran.size()) == stop_after;
 		}
 		return outputs;
@@ -582,10 +594,190 @@ TEST(ab, too_few_runs_say_so)
 	EXPECT_EQ(find(ab_comparisons(r), "rtt_ns.p50").text,
 		  "median RTT: no difference to cubic can be shown by 5 pairs of runs");
 	// 2 congestion controls: 4 comparisons, 2^(1-n) * 4 < 0.05.
-	EXPECT_EQ(ab_least_runs(2), 8U);
-	EXPECT_EQ(ab_least_runs(3), 9U);
-	EXPECT_EQ(ab_least_runs(4), 10U);
+	const auto least = [&](std::vector<std::string> ccs, unsigned askers, unsigned looks) {
+		AbPlan plan = r.plan;
+
+		plan.ccs = std::move(ccs);
+		plan.askers = askers;
+		plan.looks = looks;
+		return ab_least_runs(plan);
+	};
+
+	EXPECT_EQ(least({"a", "b"}, 0, 1), 8U);
+	EXPECT_EQ(least({"a", "b", "c"}, 0, 1), 9U);
+	EXPECT_EQ(least({"a", "b", "c", "d"}, 0, 1), 10U);
+	EXPECT_EQ(least({"a", "b"}, 1, 1), 9U) << "7 comparisons";
+	EXPECT_EQ(least({"a", "b"}, 0, 4), 10U);
 	EXPECT_NE(ab_plan_text(r.plan).find("--runs 8 is the least"), std::string::npos);
+}
+
+// --- Questions and answers ------------------------------------------------------------------
+
+TEST(ab, what_is_said_of_answers_is_read_again)
+{
+	const RrRun run{"swift", 3, {1, 2}, 1.5, {10, 20, 30}, 4, 5};
+	const auto read = parse_rr(rr_json(run));
+
+	ASSERT_TRUE(read) << read.error().text();
+	EXPECT_EQ(*read, run);
+	for (const char *text : {"", "[]", "{}", R"({"schema":2})", R"({"error":"no"})",
+				 R"({"schema":1,"cc":"a","count":1,"of_each":[],"seconds":1,"times_ns":[],"retransmits":0,"segments":0})",
+				 R"({"schema":1,"cc":"a","count":2,"of_each":[],"seconds":1,"times_ns":[2,1],"retransmits":0,"segments":0})"})
+		EXPECT_FALSE(parse_rr(text)) << text;
+	const auto bytes = rr_head({"dctcp", 100, 64000});
+
+	EXPECT_EQ(*parse_rr_head({bytes.data(), bytes.size()}), (RrHead{"dctcp", 100, 64000}));
+	for (const RrHead &bad : {RrHead{"", 1, 1}, {"a b", 1, 1}, {"cubic", 0, 1}, {"cubic", 1, rr_most_bytes + 1}}) {
+		const auto wrong = rr_head(bad);
+
+		EXPECT_FALSE(parse_rr_head({wrong.data(), wrong.size()})) << bad.cc;
+	}
+	EXPECT_FALSE(parse_rr_head("GET / HTTP/1.1\r\nHost: a\r\n\r\n"));
+}
+
+// Each leg's times stand for as many answers as it had.
+TEST(ab, quantiles_of_answers_are_of_all_legs)
+{
+	const RrRun fast{"a", 900, {900}, 1, {1, 1, 1}, 0, 0}, slow{"a", 100, {100}, 1, {5, 7}, 0, 0};
+
+	EXPECT_EQ(rr_quantile({fast, slow}, 0.5), 1);
+	EXPECT_EQ(rr_quantile({fast, slow}, 0.9), 1);
+	EXPECT_EQ(rr_quantile({fast, slow}, 0.93), 5);
+	EXPECT_EQ(rr_quantile({fast, slow}, 0.99), 7);
+	EXPECT_EQ(rr_quantile({fast, slow}, 0.999), 7);
+	EXPECT_FALSE(rr_quantile({slow}, 0.999)) << "of 100 none is beyond it";
+	EXPECT_FALSE(rr_quantile({}, 0.5));
+}
+
+TEST(ab, answers_come_beside_the_flows_or_alone)
+{
+	for (const char *parallel : {"2", "0"}) {
+		FakeHosts hosts;
+		Quiet quiet;
+		AbOptions o = options();
+
+		o.runs = "10";
+		o.rr = "4";
+		o.rr_bytes = "100,2000";
+		o.parallel = parallel;
+		const auto plan = ab_plan(o, 0);
+
+		ASSERT_TRUE(plan) << plan.error().text();
+		EXPECT_NE(ab_plan_text(*plan).find("4 connections that ask 10.0.0.2 100 bytes for 2000"), std::string::npos)
+			<< ab_plan_text(*plan);
+		EXPECT_TRUE(ab_check(*plan, hosts).empty());
+		const AbResult r = result_of(o, hosts, quiet);
+
+		ASSERT_EQ(r.runs.size(), 20U);
+		const json j = json::parse(ab_json(r));
+		const json &swift = j["summary"][0]["metrics"];
+
+		EXPECT_EQ(swift["rr_ns.p50"]["median"], 100000);
+		EXPECT_EQ(swift["rr_ns.p90"]["median"], 100000);
+		EXPECT_EQ(swift["rr_ns.p999"]["median"], 200000);
+		EXPECT_EQ(swift["rr_ns.p999"]["ci95"], json({200000, 200000}));
+		EXPECT_EQ(swift["rr_per_s"]["median"], 1000);
+		EXPECT_EQ(find(ab_comparisons(r), "rr_ns.p999").text.substr(0, 35), "p99.9 answer time 3.0x lower than c");
+		const auto report = read_report("it", ab_json(r));
+
+		ASSERT_TRUE(report) << report.error().text();
+		EXPECT_NE(report_text(*report, {}).find("answer p99.9"), std::string::npos);
+		if (plan->parallel > 0)
+			continue;
+		EXPECT_EQ(j["runs"][0]["goodput_bps"], 1000 * 8 * 2100);
+		EXPECT_EQ(j["runs"][0]["retransmits"], 3);
+		EXPECT_EQ(j["runs"][0]["jain"], 1);
+		EXPECT_EQ(j["runs"][0]["n"], 2);
+		for (const AbCommand &c : hosts.asked)
+			EXPECT_NE(c.argv[0], "iperf3");
+	}
+}
+
+TEST(ab, who_does_not_answer_is_named_with_what_to_do)
+{
+	FakeHosts hosts;
+	AbOptions o = options();
+
+	o.rr = "1";
+	hosts.answers = [](const AbCommand &) { return says(1, "", "swiftctl ab: 10.0.0.2: cannot connect: Connection refused\n"); };
+	const auto wrong = ab_check(*ab_plan(o, 0), hosts);
+
+	ASSERT_EQ(wrong.size(), 1U);
+	EXPECT_EQ(wrong[0], "10.0.0.2 port 5200, from this host, with swift: swiftctl ab: 10.0.0.2: cannot connect: Connection "
+			    "refused (there: swiftctl ab --serve)");
+}
+
+// --- Looks ----------------------------------------------------------------------------------
+
+TEST(ab, it_ends_at_the_look_at_which_all_is_decided)
+{
+	FakeHosts hosts;
+	Quiet quiet;
+	AbOptions o = options();
+
+	o.runs = "40";
+	o.looks = "3"; // after 14, 27 and 40
+	const AbResult r = result_of(o, hosts, quiet);
+
+	EXPECT_EQ(ab_looks(r.plan), (std::vector<unsigned>{14, 27, 40}));
+	EXPECT_EQ(r.runs.size(), 28U);
+	EXPECT_TRUE(r.complete);
+	EXPECT_EQ(r.looks_made, 1U);
+	EXPECT_EQ(ab_look_factor(r), 3U);
+	const AbComparison c = find(ab_comparisons(r), "rtt_ns.p50");
+
+	EXPECT_TRUE(c.shown);
+	EXPECT_GT(c.ratio->ci95->coverage, 1 - 0.05 / 3);
+	EXPECT_NE(json::parse(ab_json(r))["notes"].dump().find("corrected for 3 looks, of which 1 was made"), std::string::npos);
+}
+
+// Whoever watches may stop it when it looks well: that is a look after each round.
+TEST(ab, one_that_is_stopped_is_corrected_for_each_round)
+{
+	FakeHosts hosts;
+	Quiet quiet;
+	AbOptions o = options();
+
+	o.runs = "40";
+	hosts.stop_after = 16;
+	const AbResult r = result_of(o, hosts, quiet);
+
+	EXPECT_FALSE(r.complete);
+	EXPECT_EQ(ab_look_factor(r), 40U);
+	for (const AbComparison &c : ab_comparisons(r))
+		EXPECT_FALSE(c.shown) << c.metric; // 7 pairs: p = 2^-6 at best, of 4 comparisons at 40 looks
+}
+
+// The same law under two names, and somebody who stops at the first look at which they differ.
+TEST(ab, looks_do_not_find_what_is_not_there)
+{
+	constexpr int tests = 200;
+	std::mt19937_64 random(11);
+	std::normal_distribution<double> noise(0, 0.05);
+	int wrong = 0, uncorrected = 0;
+
+	for (int i = 0; i < tests; i++) {
+		AbResult r;
+		bool any = false, any_uncorrected = false;
+
+		r.plan = *ab_plan(options(), 1);
+		r.plan.ccs = {"cubic1", "cubic2"};
+		r.plan.runs = 40;
+		for (unsigned block = 1; block <= r.plan.runs; block++) {
+			for (const std::string &cc : r.plan.ccs)
+				r.runs.push_back(made_up(block, cc, 1e8 * std::exp(noise(random)), 1e6 * std::exp(noise(random))));
+			if (block % 8 != 0)
+				continue;
+			r.plan.looks = 5;
+			any |= ab_decided(r);
+			r.plan.looks = 1;
+			any_uncorrected |= ab_decided(r);
+		}
+		wrong += any;
+		uncorrected += any_uncorrected;
+	}
+	EXPECT_LE(wrong, 22); // 5 % of 200, and four standard errors
+	EXPECT_GT(uncorrected, wrong);
 }
 
 // The same law under two names: the whole chain must not find a difference more often than

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// libFuzzer: any bytes as what iperf3 wrote, as a result, and as another host's flows; what
+// libFuzzer: any bytes as what iperf3 wrote, as a client that asks wrote and sends, as a result, and as another host's flows; what
 // was understood has to hold together, and has to come out as harmless text.
 #include <cmath>
 #include <cstddef>
@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "ab_rr.h"
 #include "ab_samples.h"
 #include "iperf_run.h"
 #include "report.h"
@@ -25,6 +26,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
 	} else if (run.error().text().find('\0') == 0) {
 		std::abort();
 	}
+	if (const auto answers = swift::parse_rr(text)) {
+		const auto p99 = swift::rr_quantile({*answers}, 0.99);
+
+		if (p99 && !(*p99 >= answers->times_ns.front() && *p99 <= answers->times_ns.back()))
+			std::abort();
+	}
+	if (const auto head = swift::parse_rr_head(text.substr(0, swift::rr_head_bytes)))
+		if (head->ask_bytes < 1 || head->answer_bytes > swift::rr_most_bytes || head->cc.empty())
+			std::abort();
 	if (const auto report = swift::read_report("x", text))
 		for (const auto &section : report->sections)
 			for (const auto &row : section.rows)

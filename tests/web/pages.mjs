@@ -867,6 +867,16 @@ mocked("report: an A/B test's, with confidence intervals, splits and a verdict",
 		],
 	});
 	assert.match(await v.text(".verdict"), /14 times lower/);
+	const asked = await openReport("answers", {
+		schema: 1, kind: "ab", title: "answers", runs: [], summary: [{ cc: "swift", n: 10, failed: 0, metrics: {
+			goodput_bps: ci(1e9, 1e7), rr_per_s: ci(12000, 100), "rr_ns.p50": ci(80000, 1000), "rr_ns.p90": ci(90000, 1000), "rr_ns.p99": ci(120000, 2000), "rr_ns.p999": ci(300000, 9000) } }],
+	});
+	assert.deepEqual(await asked.numbers("tr[data-row]"), [[1e9, 12000, 80000, 90000, 120000, 300000]]);
+	assert.equal(await asked.count("svg[aria-label='From question to answer'] .whisker"), 3);
+	assert.equal(await asked.count("svg[aria-label='Round-trip times']"), 0);
+	await everyTextIsItsValue(asked);
+	await asked.picture("report-answers");
+	await asked.close();
 	assert.deepEqual(await v.numbers("tr[data-row]"), [[9.4e9, 84000, 140000, 190000, 52000, 31000, 0.001, 0.98], [9.5e9, 1200000, 1960000, 2400000, null, null, 0.001, 0.98]]);
 	assert.match(await v.text("#report"), /95 % confidence interval/);
 	assert.equal(await v.count("svg[aria-label=Goodput] .whisker"), 2);

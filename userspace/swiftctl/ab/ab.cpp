@@ -13,6 +13,7 @@
 
 #include <fmt/format.h>
 
+#include "ab_rr.h"
 #include "report.h"
 #include "say.h"
 #include "watch.h"
@@ -37,10 +38,16 @@ public:
 			return ns ? fmt::format("{:.0f} us", *ns / 1000) : std::string("-");
 		};
 
-		line(fmt::format("run {:>{}} of {}: {:<8} {:>9.1f} Mbit/s, median RTT {}, p99 {}, {} retransmits", p.run,
-				 std::to_string(p.runs).size(), p.runs, run.cc, run.goodput_bps / 1e6,
-				 us(run.rtt_ns ? run.rtt_ns->p50 : std::nullopt),
-				 us(run.rtt_ns ? run.rtt_ns->p99 : std::nullopt), run.retransmits));
+		std::string text = fmt::format("run {:>{}} of {}: {:<8} {:>9.1f} Mbit/s", p.run, std::to_string(p.runs).size(), p.runs,
+					       run.cc, run.goodput_bps / 1e6);
+
+		if (run.rtt_ns || !run.rr_ns)
+			text += fmt::format(", median RTT {}, p99 {}", us(run.rtt_ns ? run.rtt_ns->p50 : std::nullopt),
+					    us(run.rtt_ns ? run.rtt_ns->p99 : std::nullopt));
+		if (run.rr_ns)
+			text += fmt::format(", {:.0f} answers/s, median {}, p99 {}, p99.9 {}", run.rr_per_s, us(run.rr_ns->p50),
+					    us(run.rr_ns->p99), us(run.rr_ns->p999));
+		line(text + fmt::format(", {} retransmits", run.retransmits));
 	}
 	void failed(const AbProgress &p, const std::string &reason, bool again) override
 	{
@@ -99,12 +106,15 @@ void print_dry_run(const AbPlan &plan)
 		if (turn.block != block)
 			text += fmt::format("# block {}\n", turn.block);
 		block = turn.block;
-		for (const AbLeg &leg : ab_legs(plan)) {
-			const auto command = ab_iperf_command(plan, leg, turn.cc);
+		const auto add = [&](const AbLeg &leg, const std::vector<std::string> &command) {
+			text += (leg.client.empty() ? "" : "ssh " + leg.client + " ") + shell_text(command) + "\n";
+		};
 
-			text += (leg.client.empty() ? shell_text(command) :
-						      "ssh " + leg.client + " " + shell_text(command)) +
-				"\n";
+		for (const AbLeg &leg : ab_legs(plan)) {
+			if (plan.parallel > 0)
+				add(leg, ab_iperf_command(plan, leg, turn.cc));
+			if (plan.askers > 0)
+				add(leg, ab_ask_command(plan, leg, turn.cc, "swiftctl"));
 		}
 	}
 	print(text);
@@ -148,6 +158,29 @@ int finish(const AbOptions &options, const AbResult &result)
 
 } // namespace
 
+namespace {
+
+int serve(const AbPlan &plan)
+{
+	const StopSignals stop;
+	const auto served = rr_serve(plan.rr_port, stop.set(), [](std::uint16_t port) {
+		std::fprintf(stderr, "answering on port %u\n", static_cast<unsigned>(port));
+	});
+
+	return served ? exit_ok : fail(ab_verb, served.error().text());
+}
+
+int ask(const AbPlan &plan)
+{
+	const auto run = rr_ask(plan, plan.servers.front(), plan.ccs.front());
+
+	if (!run)
+		return fail(ab_verb, run.error().text());
+	return print(rr_json(*run)) ? exit_ok : exit_failed;
+}
+
+} // namespace
+
 int run_ab(const AbOptions &options)
 {
 	std::random_device random;
@@ -156,6 +189,10 @@ int run_ab(const AbOptions &options)
 
 	if (!plan)
 		return fail_usage(ab_verb, plan.error().text());
+	if (options.serve)
+		return serve(*plan);
+	if (options.ask)
+		return ask(*plan);
 	if (options.dry_run) {
 		print_dry_run(*plan);
 		return exit_ok;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// `swiftctl ab`: compares congestion controls by real iperf3 runs. Asks, checks, runs one
+// `swiftctl ab`: compares congestion controls by real runs: iperf3, and questions and answers. Asks, checks, runs one
 // after the other, and hands what came out to libswift (what it says) and `report` (how it
 // looks).
 #pragma once
@@ -30,11 +30,18 @@ struct AbOptions {
 	std::string port;
 	std::string seed; // empty: a random one
 	std::string dscp;
+	std::string rr;
+	std::string rr_bytes;
+	std::string rr_port;
+	std::string looks;
 	std::string json_file;
 	std::string html_file;
 	bool reverse = false;
 	bool dry_run = false;
 	bool yes = false;
+	bool rr_new = false;
+	bool serve = false; // answer, and nothing else
+	bool ask = false; // the client's part, in a run
 };
 
 // @random_seed: if the options give none.

@@ -40,7 +40,10 @@ std::string how_to_get(const std::string &cc)
 // What is wrong with @client alone.
 std::vector<std::string> check_client(const AbPlan &plan, AbHosts &hosts, const std::string &client)
 {
-	const AbOutput version = run_one(hosts, client, {"iperf3", "--version"}, command_s);
+	const bool bulk = plan.parallel > 0;
+	const AbOutput version = run_one(hosts, client,
+					 bulk ? std::vector<std::string>{"iperf3", "--version"} : std::vector<std::string>{"true"},
+					 command_s);
 
 	if (!client.empty() && (version.status == ssh_failed || version.end == AbOutput::End::too_late))
 		return {fmt::format("{}: ssh does not get there without a question: {} (try: ssh -o BatchMode=yes {} true)",
@@ -107,6 +110,23 @@ std::string try_leg(const AbPlan &plan, AbHosts &hosts, const AbLeg &leg, const 
 	return error;
 }
 
+// "" if a question of one byte is answered.
+std::string try_asking(AbPlan plan, AbHosts &hosts, const AbLeg &leg, const std::string &cc)
+{
+	plan.askers = plan.ask_bytes = plan.answer_bytes = 1;
+	plan.warmup_s = plan.duration_s = 0;
+	plan.ask_anew = false;
+	const AbOutput said = run_one(hosts, leg.client, ab_ask_command(plan, leg, cc, hosts.self()), trial_s);
+
+	if (said.status == status_not_found)
+		return "swiftctl is not installed there";
+	if (said.end != AbOutput::End::exited || said.status != 0)
+		return said.complaint("no answer");
+	const auto run = parse_rr(said.out);
+
+	return !run ? run.error().text() : run->cc == cc ? "" : fmt::format("asked for {}, got {}", cc, run->cc);
+}
+
 } // namespace
 
 std::vector<std::string> ab_check(const AbPlan &plan, AbHosts &hosts)
@@ -136,6 +156,20 @@ std::vector<std::string> ab_check(const AbPlan &plan, AbHosts &hosts)
 		if (unfit.contains(leg.client))
 			continue;
 		for (const std::string &cc : plan.ccs) {
+			if (hosts.stopped() || plan.askers == 0)
+				break;
+			if (const std::string error = try_asking(plan, hosts, leg, cc); !error.empty()) {
+				wrong.push_back(fmt::format("{} port {}, from {}, with {}: {} (there: swiftctl ab --serve{})",
+							    leg.server, plan.rr_port, on(leg.client), cc, error,
+							    plan.rr_port == AbPlan().rr_port ?
+								    "" :
+								    fmt::format(" --rr-port {}", plan.rr_port)));
+				break;
+			}
+		}
+		for (const std::string &cc : plan.ccs) {
+			if (plan.parallel == 0)
+				break;
 			if (hosts.stopped())
 				return wrong;
 			if (const std::string error = try_leg(plan, hosts, leg, cc); !error.empty()) {

@@ -25,6 +25,7 @@ struct Metric {
 	Value (*of)(const AbRun &);
 	const char *words = nullptr; // of those that are compared
 	bool ratio = true;
+	bool answers = false; // there only with --rr
 };
 
 constexpr auto metrics = std::to_array<Metric>({
@@ -33,6 +34,12 @@ constexpr auto metrics = std::to_array<Metric>({
 	{"rtt_ns.p50", [](const AbRun &r) { return r.rtt_ns ? r.rtt_ns->p50 : Value(); }, "median RTT"},
 	{"rtt_ns.p99", [](const AbRun &r) { return r.rtt_ns ? r.rtt_ns->p99 : Value(); }, "p99 RTT"},
 	{"rtt_ns.p999", [](const AbRun &r) { return r.rtt_ns ? r.rtt_ns->p999 : Value(); }},
+	{"rr_per_s", [](const AbRun &r) { return r.rr_ns ? Value(r.rr_per_s) : Value(); }},
+	{"rr_ns.avg", [](const AbRun &r) { return r.rr_ns ? Value(r.rr_ns->avg) : Value(); }},
+	{"rr_ns.p50", [](const AbRun &r) { return r.rr_ns ? r.rr_ns->p50 : Value(); }, "median answer time", true, true},
+	{"rr_ns.p90", [](const AbRun &r) { return r.rr_ns ? r.rr_ns->p90 : Value(); }},
+	{"rr_ns.p99", [](const AbRun &r) { return r.rr_ns ? r.rr_ns->p99 : Value(); }, "p99 answer time", true, true},
+	{"rr_ns.p999", [](const AbRun &r) { return r.rr_ns ? r.rr_ns->p999 : Value(); }, "p99.9 answer time", true, true},
 	{"loss_ratio", [](const AbRun &r) { return Value(r.loss_ratio); }},
 	{"retransmits", [](const AbRun &r) { return Value(static_cast<double>(r.retransmits)); },
 	 "retransmits", false},
@@ -45,8 +52,12 @@ constexpr auto metrics = std::to_array<Metric>({
 	{"law.endpoint_limited", [](const AbRun &r) { return r.law ? Value(r.law->endpoint_limited) : Value(); }},
 });
 
-constexpr std::size_t compared =
-	static_cast<std::size_t>(std::count_if(metrics.begin(), metrics.end(), [](const Metric &m) { return m.words; }));
+std::size_t compared(const AbPlan &plan)
+{
+	return static_cast<std::size_t>(std::count_if(metrics.begin(), metrics.end(), [&](const Metric &m) {
+		return m.words && (!m.answers || plan.askers > 0);
+	}));
+}
 
 std::map<unsigned, double> by_block(const AbResult &result, const std::string &cc, const Metric &metric)
 {
@@ -58,9 +69,10 @@ std::map<unsigned, double> by_block(const AbResult &result, const std::string &c
 	return values;
 }
 
-Estimate estimate(const std::vector<double> &differences)
+// With an interval that holds at all of @looks.
+Estimate estimate(const std::vector<double> &differences, unsigned looks)
 {
-	return {hodges_lehmann(differences), hodges_lehmann_interval(differences)};
+	return {hodges_lehmann(differences), hodges_lehmann_interval(differences, 1 - alpha / looks)};
 }
 
 std::string percent(double ratio, bool sign)
@@ -111,7 +123,7 @@ std::string difference_text(const AbComparison &c, const char *words)
 			   c.b, r < 1 ? 1 / ci.high : ci.low, r < 1 ? 1 / ci.low : ci.high, effect);
 }
 
-std::string text_of(const AbComparison &c, const char *words, std::size_t family)
+std::string text_of(const AbComparison &c, const char *words, std::size_t family, unsigned looks)
 {
 	if (c.shown)
 		return difference_text(c, words);
@@ -120,14 +132,15 @@ std::string text_of(const AbComparison &c, const char *words, std::size_t family
 
 	if (!ci)
 		return fmt::format("{}: no difference to {} can be shown by {} pairs of runs", words, c.b, c.pairs);
-	if (signed_rank_least_p(c.pairs) * static_cast<double>(family) >= alpha)
-		return fmt::format("{}: no difference to {} can be shown by {} pairs of runs and {} comparisons ({})",
-				   words, c.b, c.pairs, family, interval_text(c));
+	if (signed_rank_least_p(c.pairs) * static_cast<double>(family) * looks >= alpha)
+		return fmt::format("{}: no difference to {} can be shown by {} pairs of runs and {} comparisons{} ({})",
+				   words, c.b, c.pairs, family, looks > 1 ? fmt::format(" at {} looks", looks) : "",
+				   interval_text(c));
 
 	std::string more;
 
 	if (c.p < alpha)
-		more = fmt::format("; p = {:.2g} after Holm's correction", c.p_holm);
+		more = fmt::format("; p = {:.2g} after Holm's correction{}", c.p_holm, looks > 1 ? " and that for looks" : "");
 	else if (c.detectable && c.ratio)
 		more = fmt::format("; {} would have been", percent(1 + *c.detectable, false));
 	else if (c.detectable)
@@ -136,7 +149,7 @@ std::string text_of(const AbComparison &c, const char *words, std::size_t family
 }
 
 std::optional<AbComparison> compare(const AbResult &result, const std::string &a, const std::string &b,
-				    const Metric &metric)
+				    const Metric &metric, unsigned looks)
 {
 	const auto of_a = by_block(result, a, metric);
 	const auto of_b = by_block(result, b, metric);
@@ -166,11 +179,11 @@ std::optional<AbComparison> compare(const AbResult &result, const std::string &a
 	c.b = b;
 	c.metric = metric.name;
 	c.pairs = x.size();
-	c.shift = estimate(differences);
+	c.shift = estimate(differences, looks);
 	c.cliffs_delta = cliffs_delta(x, y);
 	c.p = signed_rank_p(logs ? log_ratios : differences);
 	if (logs) {
-		const Estimate e = estimate(log_ratios);
+		const Estimate e = estimate(log_ratios, looks);
 
 		c.ratio = Estimate{std::exp(e.value), {}};
 		if (e.ci95) {
@@ -219,6 +232,7 @@ std::vector<AbSummary> ab_summary(const AbResult &result)
 std::vector<AbComparison> ab_comparisons(const AbResult &result)
 {
 	const auto &ccs = result.plan.ccs;
+	const unsigned looks = ab_look_factor(result);
 	std::vector<AbComparison> all;
 	std::vector<const char *> words;
 	std::vector<double> p;
@@ -227,7 +241,7 @@ std::vector<AbComparison> ab_comparisons(const AbResult &result)
 		for (std::size_t j = i + 1; j < ccs.size(); j++)
 			for (const Metric &metric : metrics)
 				if (metric.words)
-					if (auto c = compare(result, ccs[i], ccs[j], metric)) {
+					if (auto c = compare(result, ccs[i], ccs[j], metric, looks)) {
 						p.push_back(c->p);
 						words.push_back(metric.words);
 						all.push_back(std::move(*c));
@@ -238,9 +252,9 @@ std::vector<AbComparison> ab_comparisons(const AbResult &result)
 	for (std::size_t i = 0; i < all.size(); i++) {
 		AbComparison &c = all[i];
 
-		c.p_holm = adjusted[i];
+		c.p_holm = std::min(1.0, adjusted[i] * looks);
 		c.shown = c.p_holm < alpha && c.shift.ci95.has_value();
-		c.text = text_of(c, words[i], all.size());
+		c.text = text_of(c, words[i], all.size(), looks);
 	}
 	return all;
 }
@@ -260,12 +274,27 @@ std::vector<std::string> ab_verdicts(const std::vector<AbComparison> &comparison
 	return verdicts;
 }
 
-unsigned ab_least_runs(std::size_t ccs)
+unsigned ab_look_factor(const AbResult &result)
 {
-	const std::size_t family = ccs * (ccs - 1) / 2 * compared;
+	return result.complete ? static_cast<unsigned>(ab_looks(result.plan).size()) : std::max(result.plan.runs, result.plan.looks);
+}
+
+bool ab_decided(const AbResult &result)
+{
+	std::map<std::pair<std::string, std::string>, bool> shown;
+
+	for (const AbComparison &c : ab_comparisons(result))
+		shown[{c.a, c.b}] |= c.shown;
+	return !shown.empty() && std::all_of(shown.begin(), shown.end(), [](const auto &pair) { return pair.second; });
+}
+
+unsigned ab_least_runs(const AbPlan &plan)
+{
+	const std::size_t ccs = plan.ccs.size();
+	const double family = static_cast<double>(ccs * (ccs - 1) / 2 * compared(plan)) * plan.looks;
 	unsigned n = 6; // as many as an interval takes
 
-	while (signed_rank_least_p(n) * static_cast<double>(family) >= alpha)
+	while (signed_rank_least_p(n) * family >= alpha)
 		n++;
 	return n;
 }

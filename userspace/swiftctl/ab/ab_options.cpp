@@ -14,7 +14,8 @@ constexpr const char *ab_footer =
 	"\n"
 	"Examples:\n"
 	"  swiftctl ab 10.0.0.2 --cc swift,cubic --dry-run\n"
-	"  swiftctl ab 10.0.0.2 --client c2 --client c3 --parallel 8 --json ab.json --html ab.html";
+	"  swiftctl ab 10.0.0.2 --client c2 --client c3 --parallel 8 --json ab.json --html ab.html\n"
+	"  swiftctl ab 10.0.0.2 --rr 8 --rr-bytes 100,64000";
 
 } // namespace
 
@@ -24,7 +25,7 @@ void add_options(CLI::App &verb, AbOptions &o)
 	verb.add_option("server", o.servers, "Where `iperf3 -s` runs; repeatable")->type_name("");
 	verb.add_option("--cc", o.cc, "Congestion controls (swift,dctcp,cubic)")->type_name("NAME,...");
 	verb.add_option("--runs", o.runs, "Of each: 1 to 200 (10)")->type_name("N");
-	verb.add_option("--parallel", o.parallel, "Flows of each client to each server (1)")->type_name("N");
+	verb.add_option("--parallel", o.parallel, "Flows of each client to each server; 0: --rr alone (1)")->type_name("N");
 	verb.add_option("--duration", o.duration, "Of a run, after the warm-up (10)")->type_name("SECONDS");
 	verb.add_option("--warmup", o.warmup, "Left out of every run: 0 to 60 (2)")->type_name("SECONDS");
 	verb.add_option("--port", o.port, "Of the servers (5201)")->type_name("PORT");
@@ -35,6 +36,14 @@ void add_options(CLI::App &verb, AbOptions &o)
 		->type_name("HOST")
 		->allow_extra_args(false);
 	verb.add_flag("--reverse", o.reverse, "The servers send");
+	verb.add_option("--rr", o.rr, "Connections of each client to each server that ask and wait (0)")->type_name("N");
+	verb.add_option("--rr-bytes", o.rr_bytes, "Of a question and its answer (1,1)")->type_name("N,N");
+	verb.add_flag("--rr-new", o.rr_new, "Each question over a new connection: completion times of flows");
+	verb.add_option("--rr-port", o.rr_port, "Of `swiftctl ab --serve` on the servers (5200)")->type_name("PORT");
+	verb.add_flag("--serve", o.serve, "Answer the questions of --rr, until told to stop");
+	verb.add_option("--looks", o.looks, "Stop at the first of so many looks at which any two differ: 1 to 10 (1)")
+		->type_name("N");
+	verb.add_flag("--ask", o.ask, "")->group(""); // what a run starts on its clients
 	verb.add_option("--dscp", o.dscp, "Class of the traffic: 0 to 63")->type_name("N");
 	verb.add_option("--seed", o.seed, "Of the order (random, and in the result)")->type_name("N");
 	verb.add_option("--json", o.json_file, "Write the result")->type_name("FILE");

@@ -87,6 +87,42 @@ std::vector<std::string> ab_trial_command(const AbPlan &plan, const AbLeg &leg, 
 	return argv;
 }
 
+std::vector<std::string> ab_ask_command(const AbPlan &plan, const AbLeg &leg, const std::string &cc, const std::string &self)
+{
+	std::vector<std::string> argv = {leg.client.empty() ? self : "swiftctl",
+					 "ab",
+					 leg.server,
+					 "--ask",
+					 "--cc",
+					 cc,
+					 "--rr",
+					 std::to_string(plan.askers),
+					 "--rr-bytes",
+					 std::to_string(plan.ask_bytes) + "," + std::to_string(plan.answer_bytes),
+					 "--rr-port",
+					 std::to_string(plan.rr_port),
+					 "--duration",
+					 std::to_string(plan.duration_s),
+					 "--warmup",
+					 std::to_string(plan.warmup_s)};
+
+	if (plan.ask_anew)
+		argv.emplace_back("--rr-new");
+	if (plan.dscp)
+		argv.insert(argv.end(), {"--dscp", std::to_string(*plan.dscp)});
+	return argv;
+}
+
+std::vector<unsigned> ab_looks(const AbPlan &plan)
+{
+	std::vector<unsigned> after;
+
+	for (unsigned k = 1; k <= plan.looks; k++)
+		if (const unsigned n = (plan.runs * k + plan.looks - 1) / plan.looks; after.empty() || n > after.back())
+			after.push_back(n);
+	return after;
+}
+
 std::string shell_text(const std::vector<std::string> &argv)
 {
 	std::string text;

@@ -18,7 +18,13 @@ struct AbPlan {
 	std::vector<std::string> server_ssh; // how to look into the servers, in their order
 	std::vector<std::string> ccs;
 	unsigned runs = 10; // of each congestion control
-	unsigned parallel = 1; // flows of each client to each server
+	unsigned parallel = 1; // flows of each client to each server; 0: questions alone
+	unsigned askers = 0; // connections of each client to each server that ask and wait
+	std::uint32_t ask_bytes = 1;
+	std::uint32_t answer_bytes = 1;
+	bool ask_anew = false; // each question over a connection of its own
+	std::uint16_t rr_port = 5200; // of the servers' `swiftctl ab --serve`
+	unsigned looks = 1; // at the result: it may end at one of them
 	unsigned duration_s = 10;
 	unsigned warmup_s = 2;
 	std::uint16_t port = 5201; // of the first client's servers; one more for each further one
@@ -53,6 +59,12 @@ struct AbTurn {
 // The shortest test that has all that a real one needs: client, server, congestion control.
 [[nodiscard]] std::vector<std::string> ab_trial_command(const AbPlan &plan, const AbLeg &leg,
 						       const std::string &cc);
+
+// @self: this program, where it asks from this host.
+[[nodiscard]] std::vector<std::string> ab_ask_command(const AbPlan &plan, const AbLeg &leg, const std::string &cc,
+						     const std::string &self);
+// After how many blocks it is looked at, ascending; the last is the end.
+[[nodiscard]] std::vector<unsigned> ab_looks(const AbPlan &plan);
 
 // One command line for a shell.
 [[nodiscard]] std::string shell_text(const std::vector<std::string> &argv);

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "ab.h"
+#include "ab_rr.h"
 #include "text.h"
 
 namespace swift {
@@ -60,14 +61,19 @@ Result<AbPlan> ab_plan(const AbOptions &options, std::uint64_t random_seed)
 	AbPlan plan;
 	std::int64_t dscp = -1;
 
-	if (options.servers.empty())
+	if (options.servers.empty() && !options.serve)
 		return Error{"which SERVER? (a host on which `iperf3 -s` runs)"};
+	if (options.serve && (!options.servers.empty() || !options.clients.empty()))
+		return Error{"--serve goes with --rr-port alone: it answers whoever asks"};
 	if (auto taken = take_names(options, plan); !taken)
 		return taken.error();
 	for (const auto &taken :
 	     {take(plan.runs, "--runs", options.runs, 1, static_cast<std::int64_t>(exact_max)),
-	      take(plan.parallel, "--parallel", options.parallel, 1, 128),
-	      take(plan.duration_s, "--duration", options.duration, 1, 3600),
+	      take(plan.parallel, "--parallel", options.parallel, options.rr.empty() || options.rr == "0" ? 1 : 0, 128),
+	      take(plan.askers, "--rr", options.rr, 0, 512),
+	      take(plan.rr_port, "--rr-port", options.rr_port, 1, 65535),
+	      take(plan.looks, "--looks", options.looks, 1, 10),
+	      take(plan.duration_s, "--duration", options.duration, options.ask ? 0 : 1, 3600),
 	      take(plan.warmup_s, "--warmup", options.warmup, 0, 60),
 	      take(plan.port, "--port", options.port, 1,
 		   65535 - static_cast<std::int64_t>(options.clients.size())),
@@ -80,6 +86,17 @@ Result<AbPlan> ab_plan(const AbOptions &options, std::uint64_t random_seed)
 	if (dscp >= 0)
 		plan.dscp = static_cast<unsigned>(dscp);
 	plan.reverse = options.reverse;
+	plan.ask_anew = options.rr_new;
+	if (!options.rr_bytes.empty()) {
+		const auto both = split(options.rr_bytes, ',');
+
+		if (both.size() != 2)
+			return Error{"--rr-bytes", options.rr_bytes, "bytes of a question and of its answer, such as 1,1"};
+		for (const auto &taken : {take(plan.ask_bytes, "--rr-bytes, question", both[0], 1, rr_most_bytes),
+					  take(plan.answer_bytes, "--rr-bytes, answer", both[1], 1, rr_most_bytes)})
+			if (!taken)
+				return taken.error();
+	}
 	return plan;
 }
 
@@ -96,17 +113,27 @@ std::string duration_text(double seconds)
 
 std::string ab_plan_text(const AbPlan &plan)
 {
-	const std::size_t runs = plan.runs * plan.ccs.size();
+	const std::size_t runs = ab_looks(plan).front() * plan.ccs.size();
+	const std::size_t askers = plan.senders() * plan.servers.size() * plan.askers;
+	std::string traffic;
+
+	if (plan.parallel > 0)
+		traffic = fmt::format("{} flow{} {} {}", plan.flows(), plan.flows() == 1 ? "" : "s", plan.reverse ? "from" : "to",
+				      fmt::join(plan.servers, ", "));
+	if (plan.askers > 0)
+		traffic += fmt::format("{}{} connection{} that ask{} {} {} bytes for {}{}", traffic.empty() ? "" : " and ", askers,
+				       askers == 1 ? "" : "s", askers == 1 ? "s" : "", fmt::join(plan.servers, ", "),
+				       plan.ask_bytes, plan.answer_bytes, plan.ask_anew ? ", each time anew" : "");
 	std::string text = fmt::format(
-		"{}: {} runs each in random order (seed {}), {} s after {} s of warm-up, {} flow{} {} {}; {} at least\n",
-		fmt::join(plan.ccs, ", "), plan.runs, plan.seed, plan.duration_s, plan.warmup_s, plan.flows(),
-		plan.flows() == 1 ? "" : "s", plan.reverse ? "from" : "to", fmt::join(plan.servers, ", "),
+		"{}: {} runs each in random order (seed {}), {} s after {} s of warm-up, {}; {} at least\n",
+		fmt::join(plan.ccs, ", "), plan.runs, plan.seed, plan.duration_s, plan.warmup_s, traffic,
 		duration_text(static_cast<double>(runs) * plan.run_seconds()));
 
-	if (plan.ccs.size() > 1 && plan.runs < ab_least_runs(plan.ccs.size()))
-		text += fmt::format("no difference can be shown by {} runs of {} congestion controls: --runs {} is the "
+	if (plan.ccs.size() > 1 && plan.runs < ab_least_runs(plan))
+		text += fmt::format("no difference can be shown by {} runs of {} congestion controls{}: --runs {} is the "
 				    "least\n",
-				    plan.runs, plan.ccs.size(), ab_least_runs(plan.ccs.size()));
+				    plan.runs, plan.ccs.size(),
+				    plan.looks > 1 ? fmt::format(" and {} looks", plan.looks) : "", ab_least_runs(plan));
 	return text;
 }
 

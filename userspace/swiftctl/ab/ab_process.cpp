@@ -207,6 +207,8 @@ public:
 
 	bool stopped() const override { return stopped_; }
 
+	std::string self() const override { return "/proc/self/exe"; }
+
 	double now_s() const override { return seconds(Clock::now().time_since_epoch()); }
 
 private:

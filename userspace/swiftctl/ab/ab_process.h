@@ -50,6 +50,8 @@ public:
 	// False if it is time to stop.
 	virtual bool pause(double seconds) = 0;
 	[[nodiscard]] virtual bool stopped() const = 0;
+	// This program, to be run as a client.
+	[[nodiscard]] virtual std::string self() const { return "swiftctl"; }
 	[[nodiscard]] virtual double now_s() const = 0; // of a clock that only goes forward
 };
 

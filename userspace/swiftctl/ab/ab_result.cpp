@@ -29,6 +29,16 @@ Json json_of(const std::optional<AbRtt> &r)
 		{"p999", maybe(r->p999)}, {"count", r->count}};
 }
 
+Json answers_json(const AbRun &r)
+{
+	if (!r.rr_ns)
+		return nullptr;
+	Json j = json_of(r.rr_ns);
+
+	j["p90"] = maybe(r.rr_ns->p90);
+	return j;
+}
+
 Json json_of(const std::optional<AbLaw> &l)
 {
 	if (!l)
@@ -68,6 +78,8 @@ Json json_of(const AbRun &r)
 		  {"retransmits", r.retransmits},
 		  {"jain", r.jain},
 		  {"law", json_of(r.law)},
+		  {"rr_ns", answers_json(r)},
+		  {"rr_per_s", r.rr_ns ? Json(r.rr_per_s) : Json(nullptr)},
 		  {"ends", Json::array()}};
 
 	for (const AbEnd &e : r.ends)
@@ -88,6 +100,11 @@ Json json_of(const AbPlan &p)
 		{"port", p.port},
 		{"reverse", p.reverse},
 		{"dscp", maybe(p.dscp)},
+		{"rr", p.askers},
+		{"rr_bytes", {p.ask_bytes, p.answer_bytes}},
+		{"rr_new", p.ask_anew},
+		{"rr_port", p.rr_port},
+		{"looks", p.looks},
 		// Not a number: of 2^64, programs keep 2^53.
 		{"seed", std::to_string(p.seed)}};
 }
@@ -178,6 +195,42 @@ AbRun ab_run(const AbTurn &turn, const std::vector<IperfRun> &legs)
 	return run;
 }
 
+void ab_add_answers(AbRun &run, const std::vector<RrRun> &legs, const AbPlan &plan)
+{
+	double time_ns = 0, values = 0, seconds = 0, segments = 0;
+	std::uint64_t count = 0, retransmits = 0;
+	std::vector<double> each;
+	AbRtt times;
+
+	for (const RrRun &leg : legs) {
+		each.insert(each.end(), leg.of_each.begin(), leg.of_each.end());
+		time_ns += std::accumulate(leg.times_ns.begin(), leg.times_ns.end(), 0.0);
+		values += static_cast<double>(leg.times_ns.size());
+		seconds = std::max(seconds, leg.seconds);
+		segments += static_cast<double>(leg.segments);
+		count += leg.count;
+		retransmits += leg.retransmits;
+	}
+	if (count == 0 || seconds <= 0)
+		return;
+	times.avg = time_ns / values;
+	times.p50 = rr_quantile(legs, 0.5);
+	times.p90 = rr_quantile(legs, 0.9);
+	times.p99 = rr_quantile(legs, 0.99);
+	times.p999 = rr_quantile(legs, 0.999);
+	times.count = count;
+	run.rr_ns = times;
+	run.rr_per_s = static_cast<double>(count) / seconds;
+	if (plan.parallel > 0)
+		return;
+	// Nothing else was sent: these are the run's.
+	run.flows = each.size();
+	run.goodput_bps = run.rr_per_s * 8 * (static_cast<double>(plan.ask_bytes) + plan.answer_bytes);
+	run.retransmits = retransmits;
+	run.loss_ratio = segments > 0 ? std::min(1.0, static_cast<double>(retransmits) / segments) : 0;
+	run.jain = jain_index(each);
+}
+
 std::string ab_json(const AbResult &result)
 {
 	const auto comparisons = ab_comparisons(result);
@@ -187,6 +240,7 @@ std::string ab_json(const AbResult &result)
 	j["kind"] = "ab";
 	j["title"] = title_of(result.plan);
 	j["complete"] = result.complete;
+	j["looks"] = {{"made", result.looks_made}, {"factor", ab_look_factor(result)}};
 	j["parameters"] = json_of(result.plan);
 	j["runs"] = Json::array();
 	for (const AbRun &r : result.runs)

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ab_plan.h"
+#include "ab_rr.h"
 #include "ab_samples.h"
 #include "iperf_run.h"
 #include "statistics.h"
@@ -20,6 +21,7 @@ struct AbRtt {
 	std::optional<double> p99;
 	std::optional<double> p999;
 	std::size_t count = 0;
+	std::optional<double> p90 = {}; // of answers alone
 };
 
 struct AbRun {
@@ -34,11 +36,15 @@ struct AbRun {
 	double jain = 0;
 	std::optional<AbRtt> rtt_ns; // iperf3 has none of a server that sends
 	std::optional<AbLaw> law; // of the sending ends
+	std::optional<AbRtt> rr_ns; // from a question to its whole answer
+	double rr_per_s = 0;
 	std::vector<AbEnd> ends;
 };
 
 // One run out of what all its iperf3 clients said.
 [[nodiscard]] AbRun ab_run(const AbTurn &turn, const std::vector<IperfRun> &legs);
+// And what its clients that asked said.
+void ab_add_answers(AbRun &run, const std::vector<RrRun> &legs, const AbPlan &plan);
 
 struct AbFailure {
 	unsigned block = 0;
@@ -53,6 +59,7 @@ struct AbResult {
 	std::vector<AbFailure> failed;
 	std::vector<std::string> notes;
 	bool complete = true;
+	unsigned looks_made = 0;
 	std::string started; // RFC 3339
 	std::string host;
 	std::string kernel;
@@ -101,8 +108,13 @@ struct AbComparison {
 [[nodiscard]] std::vector<AbComparison> ab_comparisons(const AbResult &result);
 // A sentence for each pair.
 [[nodiscard]] std::vector<std::string> ab_verdicts(const std::vector<AbComparison> &comparisons);
+// What all p are multiplied by: how often somebody may have looked whether it is time to stop. One who stops it
+// by hand may have after each block.
+[[nodiscard]] unsigned ab_look_factor(const AbResult &result);
+// Whether each two of the congestion controls differ in something.
+[[nodiscard]] bool ab_decided(const AbResult &result);
 // The fewest blocks with which any difference can be shown at all.
-[[nodiscard]] unsigned ab_least_runs(std::size_t ccs);
+[[nodiscard]] unsigned ab_least_runs(const AbPlan &plan);
 [[nodiscard]] std::string ab_json(const AbResult &result);
 
 } // namespace swift

@@ -41,10 +41,15 @@ public:
 		: plan_(plan), turn_(turn), hosts_(hosts), legs_(ab_legs(plan))
 	{
 		for (const AbLeg &leg : legs_)
-			commands_.push_back({leg.client, ab_iperf_command(plan, leg, turn.cc)});
-		for (std::size_t i = 0; i < plan.senders(); i++)
+			if (plan.parallel > 0)
+				commands_.push_back({leg.client, ab_iperf_command(plan, leg, turn.cc)});
+		for (const AbLeg &leg : legs_)
+			if (plan.askers > 0)
+				commands_.push_back({leg.client, ab_ask_command(plan, leg, turn.cc, hosts.self())});
+		// Bulk flows alone last for long enough to be looked at.
+		for (std::size_t i = 0; plan.parallel > 0 && i < plan.senders(); i++)
 			watch(i ? plan.clients[i - 1] : "", true, 0);
-		for (std::size_t i = 0; i < plan.server_ssh.size(); i++)
+		for (std::size_t i = 0; plan.parallel > 0 && i < plan.server_ssh.size(); i++)
 			watch(plan.server_ssh[i], false, i);
 	}
 
@@ -55,17 +60,28 @@ public:
 			tick(elapsed_s);
 		});
 		std::vector<IperfRun> runs;
+		std::vector<RrRun> answers;
+		std::size_t at = 0;
 
-		for (std::size_t i = 0; i < legs_.size(); i++) {
-			auto run = iperf_of(outputs[i], legs_[i]);
+		for (std::size_t i = 0; plan_.parallel > 0 && i < legs_.size(); i++) {
+			auto run = iperf_of(outputs[at++], legs_[i]);
 
 			if (!run)
 				return run.error();
 			runs.push_back(std::move(*run));
 		}
+		for (std::size_t i = 0; plan_.askers > 0 && i < legs_.size(); i++) {
+			auto run = answers_of(outputs[at++], legs_[i]);
+
+			if (!run)
+				return run.error();
+			answers.push_back(std::move(*run));
+		}
 		AbRun run = ab_run(turn_, runs);
 
-		iperf_ = runs.front().version;
+		ab_add_answers(run, answers, plan_);
+		if (!runs.empty())
+			iperf_ = runs.front().version;
 		put_ends(run, runs, outputs);
 		return run;
 	}
@@ -84,6 +100,8 @@ private:
 
 	void sample_here()
 	{
+		if (watched_.empty())
+			return;
 		const auto flows = hosts_.flows();
 
 		if (flows)
@@ -112,6 +130,27 @@ private:
 			return named(fmt::format("asked for {}, got {}", turn_.cc, run->cc));
 		if (run->streams.size() != plan_.parallel)
 			return named(fmt::format("{} of {} flows", run->streams.size(), plan_.parallel));
+		return run;
+	}
+
+	Result<RrRun> answers_of(const AbOutput &output, const AbLeg &leg) const
+	{
+		const auto named = [&](const std::string &reason) {
+			return Error{fmt::format("questions from {} to {}: {}", leg.client_text(), leg.server, reason)};
+		};
+
+		if (output.end != AbOutput::End::exited)
+			return named(output.complaint("not started"));
+		if (output.status != 0)
+			return named(output.complaint(fmt::format("exit status {}", output.status)));
+		auto run = parse_rr(output.out);
+
+		if (!run)
+			return named(run.error().text());
+		if (run->cc != turn_.cc)
+			return named(fmt::format("asked for {}, got {}", turn_.cc, run->cc));
+		if (run->count == 0)
+			return named("no answer came");
 		return run;
 	}
 
@@ -156,7 +195,7 @@ private:
 	{
 		std::set<PortPair> flows;
 
-		for (std::size_t i = 0; i < legs_.size(); i++)
+		for (std::size_t i = 0; i < runs.size(); i++)
 			for (const IperfStream &s : runs[i].streams)
 				if (w.client && legs_[i].client == w.host)
 					flows.insert({s.local_port, legs_[i].port});
@@ -188,7 +227,13 @@ void add_notes(AbResult &result)
 				unseen.insert(fmt::format("no view from {}: {}", e.host.empty() ? "this host" : e.host,
 							  e.why_not));
 	}
-	result.notes.emplace_back("RTTs are the sender's smoothed RTT, sampled: single packets took longer");
+	if (plan.parallel > 0)
+		result.notes.emplace_back("RTTs are the sender's smoothed RTT, sampled: single packets took longer");
+	if (plan.askers > 0)
+		result.notes.emplace_back(fmt::format(
+			"answer times: from a question of {} byte{} to the end of its answer of {}{}; all of them, none sampled",
+			plan.ask_bytes, plan.ask_bytes == 1 ? "" : "s", plan.answer_bytes,
+			plan.ask_anew ? ", with the connection made for it" : ""));
 	result.notes.emplace_back(
 		"intervals of medians are exact, between order statistics; of differences, those of the signed-rank test");
 	if (plan.runs < 6)
@@ -197,14 +242,19 @@ void add_notes(AbResult &result)
 		result.notes.emplace_back("the servers sent: iperf3 has no RTTs of them");
 	if (!plan.clients.empty())
 		result.notes.emplace_back("clients begin as fast as ssh lets them: goodput adds up what each had in its own time");
-	if (!law && !result.runs.empty())
+	if (!law && !result.runs.empty() && plan.parallel > 0)
 		result.notes.emplace_back("no split into fabric and host delay: no sender that we could see ran Swift");
 	for (const std::string &text : unseen)
 		result.notes.push_back(text);
+	if (const unsigned looks = ab_look_factor(result); looks > 1 && result.complete)
+		result.notes.emplace_back(fmt::format("p and intervals of differences are corrected for {} looks, of which {} "
+						      "{} made",
+						      looks, result.looks_made, result.looks_made == 1 ? "was" : "were"));
 	if (!result.complete)
-		result.notes.emplace_back(fmt::format("stopped after {} of {} runs",
+		result.notes.emplace_back(fmt::format("stopped after {} of {} runs: p and intervals of differences are corrected for "
+						      "{} looks, one after each round, at which it might have been stopped",
 						      result.runs.size() + result.failed.size(),
-						      plan.runs * plan.ccs.size()));
+						      plan.runs * plan.ccs.size(), ab_look_factor(result)));
 }
 
 } // namespace
@@ -215,8 +265,18 @@ void ab_run_all(AbResult &result, AbHosts &hosts, AbListener &listener)
 	const double began_s = hosts.now_s();
 	AbProgress progress;
 
+	const std::vector<unsigned> looks = ab_looks(result.plan);
+	bool decided = false;
+
 	progress.runs = order.size();
 	for (const AbTurn &turn : order) {
+		// A block is whole: is it enough?
+		if (result.looks_made < looks.size() && turn.block > looks[result.looks_made]) {
+			result.looks_made++;
+			decided = ab_decided(result);
+			if (decided)
+				break;
+		}
 		progress.turn = &turn;
 		progress.run++;
 		if (hosts.stopped())
@@ -255,7 +315,9 @@ void ab_run_all(AbResult &result, AbHosts &hosts, AbListener &listener)
 				result.failed.push_back({turn.block, turn.cc, run.error().text(), attempt});
 		}
 	}
-	result.complete = result.runs.size() + result.failed.size() == order.size();
+	result.complete = decided || result.runs.size() + result.failed.size() == order.size();
+	if (result.complete && !decided)
+		result.looks_made = static_cast<unsigned>(looks.size());
 	add_notes(result);
 }
 

@@ -70,26 +70,39 @@ function Goodput(p: { rows: Row[] }) {
 	);
 }
 
-const percentiles = [["p50", "p50_ns"], ["p99", "p99_ns"], ["p999", "p999_ns"]] as const;
+type Percentiles = [name: string, key: "p50_ns" | "p99_ns" | "p999_ns" | "answer_p50_ns" | "answer_p99_ns" | "answer_p999_ns"][];
+const roundTrips: Percentiles = [["p50", "p50_ns"], ["p99", "p99_ns"], ["p999", "p999_ns"]];
+const answers: Percentiles = [["p50", "answer_p50_ns"], ["p99", "answer_p99_ns"], ["p999", "answer_p999_ns"]];
 
-function RoundTrips(p: { rows: Row[] }) {
-	const rows = p.rows.filter((r) => percentiles.some(([, key]) => r[key]));
-	const x = times(rows.flatMap((r) => percentiles.flatMap(([, key]) => bounds(r[key]))));
+function Times(p: { rows: Row[]; of: Percentiles; title: string; bars: string }) {
+	const rows = p.rows.filter((r) => p.of.some(([, key]) => r[key]));
+	if (!rows.length)
+		return null;
+	const x = times(rows.flatMap((r) => p.of.flatMap(([, key]) => bounds(r[key]))));
 	return (
-		<svg viewBox={`0 0 ${w} ${height(rows.length)}`} role="img" aria-label="Round-trip times">
-			<Axis x={x} rows={rows.length} format={f.time} />
-			{rows.map((r, i) => {
-				const known = percentiles.flatMap(([name, key]) => (r[key] ? [{ name, v: r[key] }] : []));
-				return (
-					<g key={r.name}>
-						<Name name={r.name} y={middle(i)} />
-						<line class="span" x1={x(known[0]!.v.mid)} x2={x(known.at(-1)!.v.mid)} y1={middle(i)} y2={middle(i)} />
-						{known.map(({ name, v }) => <Fragment key={name}><Whisker v={v} x={x} y={middle(i)} /><circle class={name} cx={x(v.mid)} cy={middle(i)} r={5} /></Fragment>)}
-						<text x={w - 4} y={middle(i) + 4} class="end">{f.time(known.at(-1)!.v.mid)}</text>
-					</g>
-				);
-			})}
-		</svg>
+		<section class="panel">
+			<header><h2>{p.title}</h2><span class="note">{p.bars}</span></header>
+			<div class="legend">
+				<span><i class="hollow" style={{ color: "var(--fabric)" }} />p50</span><span><i style={{ color: "var(--fabric)" }} />p99</span><span><i style={{ color: "var(--bad)" }} />p99.9, and its value at the right</span>
+			</div>
+			<svg viewBox={`0 0 ${w} ${height(rows.length)}`} role="img" aria-label={p.title}>
+				<Axis x={x} rows={rows.length} format={f.time} />
+				{rows.map((r, i) => {
+					const known = p.of.flatMap(([name, key]) => {
+						const v = r[key];
+						return v ? [{ name, v }] : [];
+					});
+					return (
+						<g key={r.name}>
+							<Name name={r.name} y={middle(i)} />
+							<line class="span" x1={x(known[0]!.v.mid)} x2={x(known.at(-1)!.v.mid)} y1={middle(i)} y2={middle(i)} />
+							{known.map(({ name, v }) => <Fragment key={name}><Whisker v={v} x={x} y={middle(i)} /><circle class={name} cx={x(v.mid)} cy={middle(i)} r={5} /></Fragment>)}
+							<text x={w - 4} y={middle(i) + 4} class="end">{f.time(known.at(-1)!.v.mid)}</text>
+						</g>
+					);
+				})}
+			</svg>
+		</section>
 	);
 }
 
@@ -119,6 +132,8 @@ const legendSplit = (
 
 const measures: [string, keyof Row, f.Format][] = [
 	["goodput", "goodput_bps", f.rate], ["RTT mean", "avg_ns", f.time], ["p50", "p50_ns", f.time], ["p99", "p99_ns", f.time], ["p99.9", "p999_ns", f.time],
+	["answers/s", "answers_per_s", f.count], ["answer p50", "answer_p50_ns", f.time], ["answer p90", "answer_p90_ns", f.time], ["answer p99", "answer_p99_ns", f.time],
+	["answer p99.9", "answer_p999_ns", f.time],
 	["fabric", "fabric_ns", f.time], ["host", "host_ns", f.time], ["loss", "loss_ratio", f.ratio], ["fairness (Jain)", "jain", (v) => (v == null ? f.unknown : v.toFixed(3))],
 ];
 
@@ -164,15 +179,8 @@ function SectionView(p: { section: Section }) {
 				{s.notes.map((n, i) => <p key={i}>{n}</p>)}
 			</div>
 			{s.rows.some((r) => r.goodput_bps) ? <section class="panel"><header><h2>Goodput</h2><span class="note">{bars}</span></header><Goodput rows={s.rows} /></section> : null}
-			{s.rows.some((r) => r.p50_ns || r.p99_ns || r.p999_ns) ? (
-				<section class="panel">
-					<header><h2>Round-trip times</h2><span class="note">{bars}</span></header>
-					<div class="legend">
-						<span><i class="hollow" style={{ color: "var(--fabric)" }} />p50</span><span><i style={{ color: "var(--fabric)" }} />p99</span><span><i style={{ color: "var(--bad)" }} />p99.9, and its value at the right</span>
-					</div>
-					<RoundTrips rows={s.rows} />
-				</section>
-			) : null}
+			<Times rows={s.rows} of={roundTrips} title="Round-trip times" bars={bars} />
+			<Times rows={s.rows} of={answers} title="From question to answer" bars={bars} />
 			{split.length ? <section class="panel"><header><h2>Where the delay is: fabric or host</h2><span class="note">medians, as the law saw them</span></header>{legendSplit}<Stacked bars={split} title="Fabric and host delay" /></section> : null}
 			{s.splits.map((x) => <section class="panel" key={x.title}><header><h2>Bottleneck: {x.title}</h2><span class="note">delay of each flow</span></header>{legendSplit}<Stacked bars={x.bars} title={x.title} /></section>)}
 			{s.rows.length ? <section class="panel"><header><h2>All figures</h2><span class="note">{s.spread ? `small: ${s.spread}` : ""}</span></header><Table section={s} /></section> : null}

@@ -13,6 +13,11 @@ export interface Row {
 	p50_ns: Value | null;
 	p99_ns: Value | null;
 	p999_ns: Value | null;
+	answers_per_s: Value | null;
+	answer_p50_ns: Value | null;
+	answer_p90_ns: Value | null;
+	answer_p99_ns: Value | null;
+	answer_p999_ns: Value | null;
 	fabric_ns: Value | null;
 	host_ns: Value | null;
 	loss_ratio: Value | null;
@@ -72,7 +77,8 @@ function row(name: string, n: number | null, get: (path: string) => Value | null
 	return {
 		name, n, verdict: said,
 		goodput_bps: first("goodput_bps"), avg_ns: first("rtt_ns.avg"), p50_ns: first("rtt_ns.p50"), p99_ns: first("rtt_ns.p99"),
-		p999_ns: first("rtt_ns.p999"), fabric_ns: first("fabric_ns", "law.fabric_ns.p50"),
+		p999_ns: first("rtt_ns.p999"), answers_per_s: first("rr_per_s"), answer_p50_ns: first("rr_ns.p50"), answer_p90_ns: first("rr_ns.p90"),
+		answer_p99_ns: first("rr_ns.p99"), answer_p999_ns: first("rr_ns.p999"), fabric_ns: first("fabric_ns", "law.fabric_ns.p50"),
 		host_ns: first("host_ns", "endpoint_ns", "law.endpoint_ns.p50"), loss_ratio: first("loss_ratio"), jain: first("jain"),
 	};
 }

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT
+// What is said of questions and answers, and read again: pure functions. The sockets are ab_rr_net.cpp's.
+#include "ab_rr.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+
+#include "ab_json.h"
+
+namespace swift {
+
+namespace {
+
+constexpr std::string_view magic = "swiftrr1";
+constexpr std::size_t cc_bytes = 16; // TCP_CA_NAME_MAX
+
+double count_behind(double q) // answers, to have one beyond the quantile
+{
+	return std::ceil(1 / (1 - q) - 1e-9);
+}
+
+} // namespace
+
+std::array<char, rr_head_bytes> rr_head(const RrHead &head)
+{
+	std::array<char, rr_head_bytes> bytes{};
+	const std::uint32_t ask = htonl(head.ask_bytes), answer = htonl(head.answer_bytes);
+
+	std::memcpy(bytes.data(), magic.data(), magic.size());
+	std::memcpy(bytes.data() + magic.size(), head.cc.data(), std::min(head.cc.size(), cc_bytes - 1));
+	std::memcpy(bytes.data() + magic.size() + cc_bytes, &ask, sizeof(ask));
+	std::memcpy(bytes.data() + magic.size() + cc_bytes + sizeof(ask), &answer, sizeof(answer));
+	return bytes;
+}
+
+Result<RrHead> parse_rr_head(std::string_view bytes)
+{
+	RrHead head;
+
+	if (bytes.size() != rr_head_bytes || !bytes.starts_with(magic))
+		return Error{"not a client of swiftctl ab --rr"};
+	const std::string_view cc = bytes.substr(magic.size(), cc_bytes);
+
+	head.cc = cc.substr(0, cc.find('\0'));
+	std::memcpy(&head.ask_bytes, bytes.data() + magic.size() + cc_bytes, sizeof(head.ask_bytes));
+	std::memcpy(&head.answer_bytes, bytes.data() + magic.size() + cc_bytes + sizeof(head.ask_bytes),
+		    sizeof(head.answer_bytes));
+	head.ask_bytes = ntohl(head.ask_bytes);
+	head.answer_bytes = ntohl(head.answer_bytes);
+	if (auto good = check_cc_name(head.cc); !good)
+		return good.error();
+	for (const std::uint32_t n : {head.ask_bytes, head.answer_bytes})
+		if (n < 1 || n > rr_most_bytes)
+			return Error{"bytes of a question or an answer", std::to_string(n), fmt::format("1 to {}", rr_most_bytes)};
+	return head;
+}
+
+std::string rr_json(const RrRun &run)
+{
+	return Json{{"schema", 1},	      {"cc", run.cc},		{"count", run.count},
+		    {"of_each", run.of_each}, {"seconds", run.seconds}, {"times_ns", run.times_ns}, {"retransmits", run.retransmits},
+		    {"segments", run.segments}}
+		       .dump() +
+	       "\n";
+}
+
+Result<RrRun> parse_rr(std::string_view text)
+{
+	const auto json = parse_json(text);
+
+	if (!json)
+		return Error{"the answers' times are " + json.error().text()};
+	std::optional<Error> wrong;
+	const JsonNode root(*json, wrong);
+	RrRun run;
+
+	if (const std::string error = root["error"].maybe_text(); !wrong && !error.empty())
+		return Error{error};
+	(void)root["schema"].number(1, 1);
+	run.cc = root["cc"].text();
+	run.count = static_cast<std::uint64_t>(root["count"].number(0, 1e15));
+	run.seconds = root["seconds"].number(0, 1e6);
+	run.retransmits = static_cast<std::uint64_t>(root["retransmits"].number(0, 1e15));
+	run.segments = static_cast<std::uint64_t>(root["segments"].number(0, 1e15));
+	for (const JsonNode &n : root["of_each"].required("a list").list())
+		run.of_each.push_back(n.number(0, 1e15));
+	for (const JsonNode &t : root["times_ns"].required("a list").list())
+		run.times_ns.push_back(t.number(0, 1e15));
+	if (!wrong && (run.times_ns.size() > std::max<std::uint64_t>(run.count, rr_most_times) ||
+		       (run.count > 0 && run.times_ns.empty()) || !std::is_sorted(run.times_ns.begin(), run.times_ns.end())))
+		root["times_ns"].complain("times of count answers, ascending");
+	if (wrong)
+		return Error{"the answers' times: " + wrong->text()};
+	return run;
+}
+
+std::optional<double> rr_quantile(const std::vector<RrRun> &legs, double q)
+{
+	std::vector<std::pair<double, double>> all; // time, of how many
+	double count = 0;
+
+	for (const RrRun &leg : legs) {
+		const double each = static_cast<double>(leg.count) / std::max<double>(1, static_cast<double>(leg.times_ns.size()));
+
+		count += static_cast<double>(leg.count);
+		for (const double t : leg.times_ns)
+			all.emplace_back(t, each);
+	}
+	if (all.empty() || count < count_behind(q))
+		return std::nullopt;
+	std::sort(all.begin(), all.end());
+	double left = q * count;
+
+	for (const auto &[time, of] : all) {
+		left -= of;
+		if (left <= 1e-9 * count)
+			return time;
+	}
+	return all.back().first;
+}
+
+} // namespace swift
