@@ -610,6 +610,33 @@ TEST(Summary, EachGroupTellsWhereItsHistogramsAreFrom)
 	EXPECT_TRUE(summarize(*dump(table, 2 * second, {flow(1)}), &elsewhere, {}).sampled);
 }
 
+// The telemetry knows no interfaces: what it counts is of the flows through both, and is there once.
+TEST(Summary, TwoInterfacesCountTheTelemetryOnce)
+{
+	FlowTable table({});
+	const TelemetrySource source(counted({{"10.0.0.0/24", 500}}));
+	FlowSet set = *dump(table, second, flows_of(3, 50, 10, Limit::fabric));
+
+	set.ifaces.emplace_back("eth1");
+	set.groups.push_back({"10.0.0.0/24", "swift", "eth1"});
+	set.rows.back().group = static_cast<decltype(set.rows.back().group)>(set.groups.size() - 1);
+	const Summary s = summarize(set, &source, {});
+	const auto counted_of = [&](Part part) {
+		std::uint64_t n = 0;
+
+		for (const GroupSummary &g : s.groups)
+			for (const std::uint64_t count : g.buckets[static_cast<std::size_t>(part)])
+				n += count;
+		return n;
+	};
+
+	ASSERT_EQ(s.groups.size(), 2U);
+	EXPECT_EQ(counted_of(Part::fabric), 500U);
+	EXPECT_EQ(counted_of(Part::host), 3U) << "of which the telemetry tells nothing";
+	EXPECT_EQ(s.groups[1].delay(Part::fabric)->n, 1U) << "it is shown all the same";
+	EXPECT_FALSE(s.groups[1].decreases);
+}
+
 // --- Options and their file ------------------------------------------------------------------
 
 std::string wrong(const std::string &toml, const Overrides &overrides = {})

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 namespace swift {
 
@@ -117,7 +118,7 @@ Summary summarize(const FlowSet &set, const HistogramSource *histograms,
 							    set.groups[a] < set.groups[b];
 	});
 
-	std::set<const GroupSamples *> taken; // flows on several interfaces: the most of them get it
+	std::set<const GroupSamples *> taken; // flows on several interfaces: the most of them get it, for all
 
 	for (const std::size_t i : order) {
 		GroupSummary &g = groups[i];
@@ -125,8 +126,10 @@ Summary summarize(const FlowSet &set, const HistogramSource *histograms,
 		g.labels = set.groups[i];
 		const GroupSamples *all = histograms ? histograms->find(g.labels) : nullptr;
 
+		const GroupSamples *elsewhere = nullptr;
+
 		if (all && !taken.insert(all).second)
-			all = nullptr;
+			std::swap(all, elsewhere);
 		if (all)
 			g.decreases = all->decreases;
 		g.sampled = !all;
@@ -137,6 +140,9 @@ Summary summarize(const FlowSet &set, const HistogramSource *histograms,
 			if (!h || h->empty())
 				continue;
 			g.delays[p] = quantiles(*h);
+			// Once more, and a sum over interfaces would have them twice.
+			if (elsewhere && elsewhere->delays[p])
+				continue;
 			g.buckets[p] = delay_buckets(*h);
 			g.sum_ns[p] = static_cast<double>(h->sum());
 		}
