@@ -63,7 +63,7 @@ const GroupSamples *TelemetrySource::find(const FlowGroup &group) const
 {
 	const auto at = samples_.find({group.dst_prefix, group.cc});
 
-	return at == samples_.end() ? nullptr : &at->second;
+	return !group.netns.empty() || at == samples_.end() ? nullptr : &at->second;
 }
 
 } // namespace swift

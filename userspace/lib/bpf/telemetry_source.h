@@ -14,7 +14,7 @@ namespace swift {
 
 class TelemetrySource final : public HistogramSource {
 public:
-	// @since: what happened in the last interval. @prefixes: that groups were made by. What was
+	// @since: what happened in the last interval, in our own network namespace. @prefixes: that groups were made by. What was
 	// counted by a longer one is a group's that holds all of it; by a shorter one, nobody's.
 	explicit TelemetrySource(const TelemetryReading &since, const std::vector<Prefix> &prefixes = {});
 	const GroupSamples *find(const FlowGroup &group) const override;

@@ -11,19 +11,13 @@
 #include <cerrno>
 
 #include "diag.h"
+#include "diag_request.h"
 
 namespace swift {
 
 namespace {
 
 constexpr std::size_t storages_max = 16; // in one request
-
-constexpr std::uint8_t extension(int attribute)
-{
-	return static_cast<std::uint8_t>(1U << (attribute - 1));
-}
-constexpr std::uint8_t extensions = extension(INET_DIAG_INFO) | extension(INET_DIAG_CONG) |
-				    extension(INET_DIAG_VEGASINFO);
 
 // A request of the old kind is for both families: the kernel goes through all of its sockets
 // once, not twice.
@@ -33,7 +27,7 @@ NetlinkRequest request_for(std::uint8_t family, std::uint32_t states)
 		NetlinkRequest request(TCPDIAG_GETSOCK, NLM_F_DUMP);
 		inet_diag_req body{};
 
-		body.idiag_ext = extensions;
+		body.idiag_ext = diag_extensions;
 		body.idiag_states = states;
 		request.put_body(body);
 		return request;
@@ -44,7 +38,7 @@ NetlinkRequest request_for(std::uint8_t family, std::uint32_t states)
 
 	body.sdiag_family = family;
 	body.sdiag_protocol = IPPROTO_TCP;
-	body.idiag_ext = extensions;
+	body.idiag_ext = diag_extensions;
 	body.idiag_states = states;
 	request.put_body(body);
 	return request;

@@ -132,6 +132,9 @@ void parse_attributes(Bytes b, Flow &flow, DiagStatus &status)
 			else
 				status.bad_records++;
 			break;
+		case INET_DIAG_CGROUP_ID:
+			flow.cgroup_id = read_whole<std::uint64_t>(payload).value_or(0);
+			break;
 		case INET_DIAG_SK_BPF_STORAGES:
 			parse_storages(payload, flow, status);
 			break;

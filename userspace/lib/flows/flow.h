@@ -5,11 +5,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "address.h"
+#include "owner.h"
+#include "socket_processes.h"
 
 namespace swift {
 
@@ -74,6 +77,13 @@ struct TcpCounters {
 	[[nodiscard]] bool has_min_rtt() const { return min_rtt_us != 0 && min_rtt_us != 0xffffffffU; }
 };
 
+// Whom a flow belongs to, as far as somebody has asked.
+struct Whose {
+	std::string netns; // network namespace
+	Owner owner;
+	std::optional<Process> process;
+};
+
 struct Flow {
 	Endpoint local;
 	Endpoint remote;
@@ -81,11 +91,13 @@ struct Flow {
 	std::uint32_t inode = 0;
 	std::uint32_t uid = 0;
 	std::uint64_t cookie = 0; // of the socket; no other has it until the next boot
+	std::uint64_t cgroup_id = 0; // of who made the socket; 0: the kernel did not say (before 5.9)
 	std::string cc; // "" if the kernel did not say
 	std::optional<TcpCounters> tcp;
 	std::optional<SwiftRecord> swift;
 	bool from_bpf = false; // the record is a BPF variant's, out of the socket's storage
 	Bound held = Bound::none; // as far as somebody has asked held_by()
+	std::shared_ptr<const Whose> whose;
 
 	[[nodiscard]] bool is_swift() const { return cc == cc_name; }
 	[[nodiscard]] bool is_guarded() const { return cc == guarded_cc_name; }

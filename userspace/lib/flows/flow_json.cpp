@@ -19,6 +19,22 @@ std::string_view source_text(Stamp s)
 	return s == Stamp::hardware ? "hardware" : s == Stamp::software ? "software" : "none";
 }
 
+void add_owner_json(Json &flow, const std::string &netns, const Owner &owner)
+{
+	for (const auto &[name, value] : {std::pair<const char *, const std::string &>("netns", netns),
+					  {"owner", owner.name()},
+					  {"cgroup", owner.cgroup},
+					  {"unit", owner.unit},
+					  {"container", owner.container},
+					  {"pod", owner.pod}})
+		flow[name] = null_or(!value.empty(), value);
+}
+
+Json process_json(const std::optional<Process> &process)
+{
+	return process ? Json{{"pid", process->pid}, {"program", process->program}} : Json();
+}
+
 std::string flow_id_text(std::uint64_t cookie)
 {
 	return fmt::format("{:x}", cookie);

@@ -16,6 +16,11 @@ namespace swift {
 [[nodiscard]] Json flow_json(const FlowRow &row, const SummaryOptions &verdicts);
 [[nodiscard]] Json flow_json(const Flow &flow, const SummaryOptions &verdicts);
 
+// Whose it is, by the same vocabulary: added to @flow.
+void add_owner_json(Json &flow, const std::string &netns, const Owner &owner);
+// {"pid", "program"}, or null.
+[[nodiscard]] Json process_json(const std::optional<Process> &process);
+
 [[nodiscard]] std::string flow_id_text(std::uint64_t cookie);
 [[nodiscard]] std::string_view source_text(Stamp s); // hardware, software, none
 

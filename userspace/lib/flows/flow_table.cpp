@@ -14,6 +14,9 @@ namespace {
 
 constexpr std::size_t most_ccs = 32; // names; more share "other"
 constexpr std::size_t most_ifaces = 64;
+constexpr std::size_t most_netns = 4096; // and more share "other", as owners do
+constexpr std::size_t most_owners = 16384;
+constexpr std::uint32_t others_bit = 1U << 31; // in a group's key
 constexpr std::size_t most_groups_per_prefix = 8; // on average
 constexpr std::size_t least_slots = 1024;
 constexpr std::size_t prefetched_rows = 16;
@@ -88,6 +91,18 @@ SenderState sender_state(const TcpCounters &tcp)
 	set_shares(s, tcp.times, {}, 1);
 	s.busy = s.backlogged || s.in_flight ? 1 : 0;
 	return s;
+}
+
+std::shared_ptr<const FlowSet> of_own_netns(std::shared_ptr<const FlowSet> set)
+{
+	const auto other = [](const FlowRow &row) { return row.netns != 0; };
+
+	if (std::none_of(set->rows.begin(), set->rows.end(), other))
+		return set;
+	auto own = std::make_shared<FlowSet>(*set);
+
+	std::erase_if(own->rows, other);
+	return own;
 }
 
 Prefix prefix_of(const Address &remote, const std::vector<Prefix> &prefixes)
@@ -215,11 +230,26 @@ std::uint8_t FlowTable::cc_of(const std::string &cc)
 	return static_cast<std::uint8_t>(i);
 }
 
-std::uint16_t FlowTable::iface_of(const Address &local)
+std::uint16_t FlowTable::iface_of(const FlowRow &row)
 {
 	bool is_new = false;
 
-	return static_cast<std::uint16_t>(iface_names_.place(ifaces_->find(local), now_->now_ns, is_new));
+	return static_cast<std::uint16_t>(
+		iface_names_.place(ifaces_[row.netns]->find(row.local().address), now_->now_ns, is_new));
+}
+
+std::uint32_t FlowTable::owner_of(const Flow &flow)
+{
+	const auto [at, is_new] =
+		owner_ids_.try_emplace(flow.cgroup_id, static_cast<std::uint32_t>(now_->owners.size()));
+
+	if (!is_new)
+		return at->second;
+	if (now_->owners.size() >= most_owners)
+		return at->second = 0;
+	now_->owners.push_back({static_cast<std::uint16_t>(now_->netns.size() - 1), flow.cgroup_id,
+				name_owner_ && flow.cgroup_id != 0 ? name_owner_(flow.cgroup_id) : Owner{}});
+	return at->second;
 }
 
 std::uint32_t FlowTable::prefix_id(const Address &remote)
@@ -249,8 +279,9 @@ std::uint32_t FlowTable::prefix_id(const Address &remote)
 
 std::uint32_t FlowTable::group_of(const FlowRow &row, const Address &remote)
 {
-	const auto key_of = [](std::uint32_t prefix, std::uint8_t cc, std::uint16_t iface) {
-		return std::uint64_t{prefix} << 32 | std::uint64_t{cc} << 16 | iface;
+	const std::uint32_t others = row.netns != 0 ? others_bit : 0;
+	const auto key_of = [&](std::uint32_t prefix, std::uint8_t cc, std::uint16_t iface) {
+		return std::uint64_t{prefix} << 32 | others | std::uint64_t{cc} << 16 | iface;
 	};
 	std::uint32_t prefix = prefix_id(remote);
 	std::uint8_t cc = row.cc;
@@ -276,8 +307,9 @@ std::uint32_t FlowTable::group_of(const FlowRow &row, const Address &remote)
 		id = free_groups_.back();
 		free_groups_.pop_back();
 	}
-	groups_[id] = {prefix, cc, iface, now_->now_ns, true};
-	group_labels_[id] = {prefixes_[prefix].text, ccs_.all()[cc], iface_names_.all()[iface]};
+	groups_[id] = {prefix, cc, iface, others != 0, now_->now_ns, true};
+	group_labels_[id] = {prefixes_[prefix].text, ccs_.all()[cc], iface_names_.all()[iface],
+			     others ? std::string(label_others) : std::string()};
 	group_ids_.emplace(key_of(prefix, cc, iface), id);
 	prefixes_[prefix].groups++;
 	return id;
@@ -290,7 +322,8 @@ void FlowTable::expire_groups()
 
 		if (!g.live || now_->now_ns - g.seen_ns < options_.keep_group_ns)
 			continue;
-		group_ids_.erase(std::uint64_t{g.prefix} << 32 | std::uint64_t{g.cc} << 16 | g.iface);
+		group_ids_.erase(std::uint64_t{g.prefix} << 32 | (g.others ? others_bit : 0) |
+				 std::uint64_t{g.cc} << 16 | g.iface);
 		if (--prefixes_[g.prefix].groups == 0 && g.prefix != 0) {
 			prefix_ids_.erase(prefixes_[g.prefix].key);
 			free_prefixes_.push_back(g.prefix);
@@ -328,7 +361,7 @@ void FlowTable::reconfigure(FlowTableOptions options)
 	regroup_ = true;
 }
 
-void FlowTable::begin(std::int64_t now_ns, const IfaceMap &ifaces)
+void FlowTable::begin(std::int64_t now_ns, const IfaceMap &ifaces, std::string_view netns)
 {
 	const std::size_t rows = before_ ? before_->rows.size() : 0;
 
@@ -337,9 +370,23 @@ void FlowTable::begin(std::int64_t now_ns, const IfaceMap &ifaces)
 	now_->interval_s = before_ ? static_cast<double>(now_ns - before_->now_ns) / 1e9 : 0;
 	now_->rows.reserve(rows + rows / 16);
 	hint_ = 0;
-	ifaces_ = &ifaces;
+	ifaces_.clear();
+	now_->netns.clear();
+	now_->owners[0].who.cgroup = label_other;
+	enter(netns, ifaces);
 	regroup_ |= ifaces_generation_ != ifaces.generation();
 	ifaces_generation_ = ifaces.generation();
+}
+
+void FlowTable::enter(std::string_view netns, const IfaceMap &ifaces)
+{
+	if (now_->netns.size() < most_netns) {
+		now_->netns.emplace_back(netns);
+		ifaces_.push_back(&ifaces);
+	} else {
+		now_->netns.back() = label_other;
+	}
+	owner_ids_.clear();
 }
 
 FlowRow row_of(const Flow &flow)
@@ -353,6 +400,7 @@ FlowRow row_of(const Flow &flow)
 	row.local_port = flow.local.port;
 	row.remote_port = flow.remote.port;
 
+	row.inode = flow.inode;
 	row.state = flow.state;
 	row.from_bpf = flow.from_bpf;
 	if (flow.tcp) {
@@ -376,10 +424,15 @@ void FlowTable::add(const Flow &flow)
 {
 	const std::uint8_t cc = cc_of(flow.cc);
 
-	if (!cc_wanted_[cc])
+	if (!cc_wanted_[cc]) {
+		if (options_.remember_passed_over)
+			now_->passed_over.push_back(flow.cookie);
 		return;
+	}
 	now_->rows.push_back(row_of(flow));
 	now_->rows.back().cc = cc;
+	now_->rows.back().netns = static_cast<std::uint16_t>(now_->netns.size() - 1);
+	now_->rows.back().owner = owner_of(flow);
 }
 
 // Finds what @row was before, and where it counts.
@@ -411,7 +464,7 @@ void FlowTable::link(FlowRow &row)
 		row.group = before->group;
 		iface_names_.see(row.iface, now_->now_ns);
 	} else {
-		row.iface = iface_of(row.local().address);
+		row.iface = iface_of(row);
 		row.group = group_of(row, row.remote().address);
 	}
 	groups_[row.group].seen_ns = now_->now_ns;

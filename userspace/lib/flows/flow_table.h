@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -13,18 +14,24 @@
 
 #include "flow.h"
 #include "iface_map.h"
+#include "owner.h"
 
 namespace swift {
 
 inline constexpr std::string_view label_other = "other"; // all that found no place
+inline constexpr std::string_view label_others = "others"; // network namespaces but our own
 
 // What flows are counted together by. Bounded in number, unlike flows.
 struct FlowGroup {
 	std::string dst_prefix;
 	std::string cc;
 	std::string iface;
+	std::string netns = {}; // empty: our own; else label_others: all others together
 
-	[[nodiscard]] std::string key() const { return dst_prefix + "|" + cc + "|" + iface; }
+	[[nodiscard]] std::string key() const
+	{
+		return dst_prefix + "|" + cc + "|" + iface + (netns.empty() ? "" : "|" + netns);
+	}
 	auto operator<=>(const FlowGroup &) const = default;
 };
 
@@ -61,6 +68,8 @@ struct FlowRow {
 	SenderState sender;
 	SenderTimes times;
 	std::uint32_t group = 0; // of FlowSet::groups
+	std::uint32_t owner = 0; // of FlowSet::owners
+	std::uint32_t inode = 0; // of the socket; 0: nobody has it open any more
 	std::array<std::uint8_t, 16> local_bytes{};
 	std::array<std::uint8_t, 16> remote_bytes{};
 	std::uint16_t local_port = 0;
@@ -71,10 +80,18 @@ struct FlowRow {
 	std::uint8_t state = 0;
 	std::uint8_t cc = 0; // of FlowSet::ccs
 	std::uint16_t iface = 0; // of FlowSet::ifaces
+	std::uint16_t netns = 0; // of FlowSet::netns; 0: our own
 
 	[[nodiscard]] Endpoint local() const { return {{local_v6, local_bytes}, local_port}; }
 	[[nodiscard]] Endpoint remote() const { return {{local_v6, remote_bytes}, remote_port}; }
 	[[nodiscard]] bool has_min_rtt() const { return min_rtt_us != 0 && min_rtt_us != 0xffffffffU; }
+};
+
+// Who has flows: a control group in a network namespace.
+struct FlowOwner {
+	std::uint16_t netns = 0; // of FlowSet::netns
+	std::uint64_t cgroup_id = 0; // 0: not known
+	Owner who;
 };
 
 // One dump, never changed after it was made.
@@ -85,17 +102,25 @@ struct FlowSet {
 	std::vector<FlowGroup> groups; // with holes: those without a flow may be empty
 	std::vector<std::string> ccs; // with holes, as are the interfaces
 	std::vector<std::string> ifaces;
+	// Of this dump alone: names, the first is our own; and owners, the first is "other".
+	std::vector<std::string> netns = std::vector<std::string>(1);
+	std::vector<FlowOwner> owners = std::vector<FlowOwner>(1);
+	std::vector<std::uint64_t> passed_over; // cookies of flows that are not collected, if they are asked for
 	std::size_t joined = 0;
 	std::size_t left = 0;
 	std::vector<std::uint32_t> left_of_group; // of each of @groups, flows that have ended
 	std::size_t dropped_prefixes = 0; // flows whose prefix had to become "other"
 };
 
+// @set without the flows of other network namespaces; itself, if it has none.
+[[nodiscard]] std::shared_ptr<const FlowSet> of_own_netns(std::shared_ptr<const FlowSet> set);
+
 struct FlowTableOptions {
 	std::vector<std::string> ccs; // to keep; none, or "*": all
 	std::vector<Prefix> prefixes; // the longest that holds the remote address, else /24 and /64
 	std::size_t max_prefixes = 256;
 	std::int64_t keep_group_ns = 300'000'000'000; // a group, or any label, without flows
+	bool remember_passed_over = false;
 };
 
 // The prefix that @remote counts by.
@@ -105,9 +130,15 @@ class FlowTable {
 public:
 	explicit FlowTable(FlowTableOptions options);
 
+	// Who a control group is; none: owners have numbers alone. Called once per dump for each.
+	using NameOwner = std::function<Owner(std::uint64_t cgroup_id)>;
+	void name_owners_by(NameOwner name) { name_owner_ = std::move(name); }
+
 	// A dump: begin(), add() for each flow, end(). A flow that is added twice counts once, as it
-	// was first.
-	void begin(std::int64_t now_ns, const IfaceMap &ifaces);
+	// was first. Interfaces are asked until end().
+	void begin(std::int64_t now_ns, const IfaceMap &ifaces, std::string_view netns = {});
+	// What is added from here on is of another network namespace.
+	void enter(std::string_view netns, const IfaceMap &ifaces);
 	void add(const Flow &flow);
 	std::shared_ptr<const FlowSet> end();
 
@@ -144,6 +175,7 @@ private:
 		std::uint32_t prefix = 0;
 		std::uint8_t cc = 0;
 		std::uint16_t iface = 0;
+		bool others = false; // of other network namespaces
 		std::int64_t seen_ns = 0;
 		bool live = false;
 	};
@@ -175,7 +207,8 @@ private:
 	void link(FlowRow &row);
 	void join(FlowRow &row);
 	std::uint8_t cc_of(const std::string &cc);
-	std::uint16_t iface_of(const Address &local);
+	std::uint16_t iface_of(const FlowRow &row);
+	std::uint32_t owner_of(const Flow &flow);
 	std::uint32_t prefix_id(const Address &remote);
 	std::uint32_t group_of(const FlowRow &row, const Address &remote);
 	void expire_groups();
@@ -186,7 +219,9 @@ private:
 	Index before_index_;
 	Index now_index_;
 	std::size_t hint_ = 0; // where in before_ the next flow is likely to be
-	const IfaceMap *ifaces_ = nullptr;
+	std::vector<const IfaceMap *> ifaces_; // of each of now_'s namespaces
+	std::unordered_map<std::uint64_t, std::uint32_t> owner_ids_; // by cgroup, of the namespace that was entered last
+	NameOwner name_owner_;
 	std::uint64_t ifaces_generation_ = 0;
 	bool regroup_ = false; // old rows' groups are of no use
 	std::vector<bool> stayed_; // of before_'s rows

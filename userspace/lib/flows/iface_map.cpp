@@ -61,6 +61,15 @@ Result<IfaceMap> IfaceMap::open()
 	return map;
 }
 
+Result<IfaceMap> IfaceMap::read()
+{
+	IfaceMap map;
+
+	if (auto done = map.load(); !done)
+		return done.error();
+	return map;
+}
+
 Result<void> IfaceMap::load()
 {
 	const auto links = list_links();

@@ -22,6 +22,8 @@ public:
 	IfaceMap(const std::vector<Link> &links, const std::vector<LocalAddress> &addresses);
 	// Of this network namespace.
 	static Result<IfaceMap> open();
+	// The same, as it is now: refresh() does nothing.
+	static Result<IfaceMap> read();
 
 	void replace(const std::vector<Link> &links, const std::vector<LocalAddress> &addresses);
 	// Takes up what has changed since the last call; after an Error the map is as it was.

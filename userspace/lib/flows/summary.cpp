@@ -2,7 +2,9 @@
 #include "summary.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <tuple>
 #include <utility>
 
 namespace swift {
@@ -47,6 +49,52 @@ void take(GroupSummary &g, PartHistograms &sampled, const FlowRow &row, const Su
 	sample(sampled, Part::target, r.target_ns);
 }
 
+void take(OwnerSummary &o, const FlowRow &row, const SummaryOptions &options)
+{
+	o.flows++;
+	o.rate_Bps += static_cast<double>(row.rate_Bps);
+	o.retrans_new += row.retrans_new;
+	o.bytes_new += row.bytes_new;
+	if (row.sender.idle())
+		o.idle++;
+	else
+		o.held[static_cast<std::size_t>(held_by(row, options))]++;
+	o.with_rtt += row.srtt_us != 0;
+	o.rtt_ns += row.srtt_us * 1000.0;
+	if (!row.measured)
+		return;
+	o.measured++;
+	o.fabric_ns += row.swift.fabric_ns;
+	o.host_ns += row.swift.endpoint_ns;
+}
+
+std::vector<OwnerSummary> owners_of(const FlowSet &set, const SummaryOptions &options)
+{
+	std::map<std::pair<std::string_view, std::string_view>, std::size_t> places;
+	std::vector<std::size_t> place_of; // of each of set.owners
+	std::vector<OwnerSummary> all;
+
+	for (const FlowOwner &o : set.owners) {
+		const std::string &netns = set.netns[o.netns];
+		const auto [at, is_new] = places.try_emplace({netns, o.who.name()}, all.size());
+
+		place_of.push_back(at->second);
+		if (!is_new)
+			continue;
+		all.emplace_back();
+		all.back().netns = netns;
+		all.back().name = o.who.name();
+		all.back().who = o.who;
+	}
+	for (const FlowRow &row : set.rows)
+		take(all[place_of[row.owner]], row, options);
+	std::erase_if(all, [](const OwnerSummary &o) { return o.flows == 0; });
+	std::sort(all.begin(), all.end(), [](const OwnerSummary &a, const OwnerSummary &b) {
+		return a.flows != b.flows ? a.flows > b.flows : std::tie(a.netns, a.name) < std::tie(b.netns, b.name);
+	});
+	return all;
+}
+
 Quantiles quantiles(const LogHistogram &h)
 {
 	return {h.quantile(0.5), h.quantile(0.9), h.quantile(0.99), h.mean(), h.count()};
@@ -83,6 +131,23 @@ std::string_view cause_text(Cause c)
 	return names[static_cast<std::size_t>(c)];
 }
 
+OwnerSummary &OwnerSummary::operator+=(const OwnerSummary &o)
+{
+	flows += o.flows;
+	measured += o.measured;
+	idle += o.idle;
+	for (std::size_t i = 0; i < held.size(); i++)
+		held[i] += o.held[i];
+	rate_Bps += o.rate_Bps;
+	retrans_new += o.retrans_new;
+	bytes_new += o.bytes_new;
+	with_rtt += o.with_rtt;
+	rtt_ns += o.rtt_ns;
+	fabric_ns += o.fabric_ns;
+	host_ns += o.host_ns;
+	return *this;
+}
+
 Summary summarize(const FlowSet &set, const HistogramSource *histograms,
 		  const SummaryOptions &options)
 {
@@ -105,6 +170,7 @@ Summary summarize(const FlowSet &set, const HistogramSource *histograms,
 		out.totals.rate_Bps += static_cast<double>(row.rate_Bps);
 		out.totals.retrans_new += row.retrans_new;
 	}
+	out.owners = owners_of(set, options);
 	for (std::size_t i = 0; i < set.left_of_group.size() && i < set.groups.size(); i++)
 		if (set.left_of_group[i] > 0)
 			out.ended.emplace_back(set.groups[i], set.left_of_group[i]);

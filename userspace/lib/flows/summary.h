@@ -86,6 +86,26 @@ struct GroupSummary {
 	}
 };
 
+// Flows of one owner in one network namespace: of a pod all containers together.
+struct OwnerSummary {
+	std::string netns;
+	std::string name; // Owner::name()
+	Owner who; // of one of its control groups
+	std::size_t flows = 0;
+	std::size_t measured = 0; // by swift
+	std::size_t idle = 0;
+	HeldFlows held{};
+	double rate_Bps = 0;
+	std::uint64_t retrans_new = 0; // in the last interval, as are these
+	std::uint64_t bytes_new = 0;
+	std::size_t with_rtt = 0;
+	double rtt_ns = 0; // sums, of those with one; and of the measured ones
+	double fabric_ns = 0;
+	double host_ns = 0;
+
+	OwnerSummary &operator+=(const OwnerSummary &o); // all but who it is
+};
+
 struct Totals {
 	std::size_t flows = 0;
 	std::size_t swift_flows = 0; // the module's and the BPF variants'
@@ -101,6 +121,7 @@ struct Summary {
 	bool sampled = true; // all groups are
 	Totals totals;
 	std::vector<GroupSummary> groups; // those with flows, most flows first
+	std::vector<OwnerSummary> owners; // most flows first
 	std::vector<std::pair<FlowGroup, std::uint64_t>> ended; // flows of the last interval, of any group
 };
 
