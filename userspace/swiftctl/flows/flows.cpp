@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <span>
 
 #include "bpf_host.h"
@@ -12,7 +13,11 @@
 #include "diag.h"
 #include "flow_observer.h"
 #include "netns.h"
+#include "netns_list.h"
+#include "netns_visit.h"
+#include "owner.h"
 #include "say.h"
+#include "socket_processes.h"
 #include "system.h"
 #include "text.h"
 #include "watch.h"
@@ -57,7 +62,58 @@ bool bpf_registered(const System &system)
 	return std::any_of(all.begin(), all.end(), [](const std::string &name) { return name.starts_with("bpf_"); });
 }
 
-Result<FlowSnapshot> take(const FlowsOptions &options, const FlowQuery &query, const System &system)
+// Of whom flows are, from look to look.
+struct Whereabouts {
+	NetnsList netns;
+	Owners owners;
+	SocketProcesses processes{owners.cgroups().mount()};
+};
+
+void tell_whose(std::span<Flow> flows, const std::string &netns, const FlowsOptions &options, Whereabouts &where)
+{
+	const std::int64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+
+	for (Flow &f : flows) {
+		auto whose = std::make_shared<Whose>();
+
+		whose->netns = netns;
+		whose->owner = where.owners.find(f.cgroup_id, now_ns);
+		// Of those that may be shown.
+		if (options.processes && (options.all || f.runs_swift() || f.is_bpf()))
+			whose->process = where.processes.find(f.inode, whose->owner.cgroup);
+		f.whose = std::move(whose);
+	}
+}
+
+// Adds the flows of all network namespaces but our own.
+void add_other_netns(DiagDump &dump, FlowSnapshot &snapshot, std::span<const Fd> storages,
+		     const FlowsOptions &options, Whereabouts &where)
+{
+	std::size_t looked_at = 0;
+	const NetnsVisit visit = visit_netns(where.netns.scan(), [&](const Netns &n, int) {
+		auto client = DiagClient::open();
+		auto more = client ? client->dump(states_connected, storages) : client.error();
+
+		if (!more) {
+			snapshot.netns_trouble = n.name + ": " + more.error().text();
+			return;
+		}
+		looked_at++;
+		tell_whose(more->flows, n.name, options, where);
+		std::move(more->flows.begin(), more->flows.end(), std::back_inserter(dump.flows));
+		dump.interrupted |= more->interrupted;
+		dump.bad_records += more->bad_records;
+		dump.malformed += more->malformed;
+	});
+
+	snapshot.netns_count = looked_at;
+	snapshot.silent_processes = where.netns.silent_processes();
+	if (visit.trouble)
+		snapshot.netns_trouble = visit.trouble->text();
+}
+
+Result<FlowSnapshot> take(const FlowsOptions &options, const FlowQuery &query, const System &system,
+			  Whereabouts &where)
 {
 	FlowSnapshot snapshot;
 	const bool live = options.root.empty() && options.dump.empty();
@@ -66,6 +122,12 @@ Result<FlowSnapshot> take(const FlowsOptions &options, const FlowQuery &query, c
 
 	if (!dump)
 		return dump.error();
+	if (live) {
+		where.netns.scan_own();
+		tell_whose(dump->flows, where.netns.own_name(), options, where);
+	}
+	if (live && options.all_netns)
+		add_other_netns(*dump, snapshot, storages, options, where);
 	snapshot.time_ns = clock_ns(CLOCK_REALTIME);
 	snapshot.module_loaded = module_loaded(system);
 	snapshot.bpf_loaded = !storages.empty() || bpf_registered(system);
@@ -83,11 +145,11 @@ std::vector<std::string> lines_of(const FlowSnapshot &snapshot, const FlowQuery 
 	return screen(flow_table(snapshot.flows), flow_notes(snapshot, query), wide, terminal);
 }
 
-int watch_flows(const FlowsOptions &options, const FlowQuery &query, const System &system)
+int watch_flows(const FlowsOptions &options, const FlowQuery &query, const System &system, Whereabouts &where)
 {
 	return watch(flows_verb, query.watch_s, options.json, "... more below: --top or a filter shortens the list",
 		     [&](const Terminal &terminal) {
-			     return take(options, query, system).and_then([&](FlowSnapshot &s) {
+			     return take(options, query, system, where).and_then([&](FlowSnapshot &s) {
 				     if (options.json)
 					     return Result<Lines>(Lines{flows_json(s, true)});
 				     auto lines = lines_of(s, query, options.wide, terminal);
@@ -109,12 +171,15 @@ int run_flows(const FlowsOptions &options)
 
 	if (!query)
 		return fail_usage(flows_verb, query.error().text());
+	if (!options.netns.empty() && options.all_netns)
+		return fail_usage(flows_verb, "--netns and --all-netns: allowed is one of them");
 	if (!options.netns.empty())
 		if (auto entered = enter_netns(options.netns); !entered)
 			return fail(flows_verb, entered.error().text());
 
 	const auto system = real_system(options.root);
-	auto snapshot = take(options, *query, *system);
+	Whereabouts where;
+	auto snapshot = take(options, *query, *system, where);
 
 	if (!snapshot)
 		return fail(flows_verb, snapshot.error().text());
@@ -126,7 +191,7 @@ int run_flows(const FlowsOptions &options)
 					  module_hint(*system));
 	}
 	if (query->watch_s > 0)
-		return watch_flows(options, *query, *system);
+		return watch_flows(options, *query, *system, where);
 	if (options.json)
 		return print(flows_json(*snapshot, false)) ? exit_ok : exit_failed;
 

@@ -33,6 +33,8 @@ struct FlowsOptions {
 	std::string root; // for tests: files below it
 	std::string dump; // for tests: recorded netlink messages instead of the kernel's
 	bool all = false;
+	bool all_netns = false;
+	bool processes = false;
 	bool wide = false;
 	bool json = false;
 };
@@ -71,6 +73,9 @@ struct FlowSnapshot {
 	bool interrupted = false;
 	bool module_loaded = false;
 	bool bpf_loaded = false; // any variant
+	std::optional<std::size_t> netns_count; // other network namespaces that were looked at, if they were
+	std::size_t silent_processes = 0; // whose namespaces are not known
+	std::string netns_trouble; // why not all were
 	SummaryOptions verdicts;
 };
 

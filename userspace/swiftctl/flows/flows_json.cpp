@@ -17,6 +17,16 @@ Json all_of(const Flow &f, const SummaryOptions &verdicts)
 	for (const auto &[name, value] : common.items())
 		if (!value.is_null())
 			j[name] = value;
+	if (f.whose) {
+		Json whose;
+
+		add_owner_json(whose, f.whose->netns, f.whose->owner);
+		for (const auto &[name, value] : whose.items())
+			if (!value.is_null())
+				j[name] = value;
+		if (f.whose->process)
+			j["process"] = process_json(f.whose->process);
+	}
 	j["local_addr"] = f.local.address.text();
 	j["local_port"] = f.local.port;
 	j["remote_addr"] = f.remote.address.text();
@@ -66,6 +76,8 @@ std::string flows_json(const FlowSnapshot &s, bool one_line)
 	j["interrupted"] = s.interrupted;
 	j["bad_records"] = s.bad_records;
 	j["malformed"] = s.malformed;
+	if (s.netns_count)
+		j["other_netns"] = *s.netns_count;
 	j["flows"] = Json::array();
 	for (const Flow &f : s.flows)
 		j["flows"].push_back(all_of(f, s.verdicts));

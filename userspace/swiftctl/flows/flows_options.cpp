@@ -13,12 +13,14 @@ constexpr const char *flows_footer =
 	"held_by = who holds the flow back: fabric, host, both (mixed), the application (it sends all\n"
 	"that it has), the receiver's window, the send buffer; fabric, host = the two parts of the RTT;\n"
 	"target = what fabric is steered to; stamps = receive stamps here/echoed by the peer (hw, sw,\n"
-	"none); cc if there is more than one. Flows of bpf_timely and bpf_gcn have what TCP has: srtt,\n"
+	"none); cc if there is more than one; netns = the network namespace's name or number; owner = the pod,\n"
+	"container, systemd unit or control group whose socket it is. Flows of bpf_timely and bpf_gcn have what TCP has: srtt,\n"
 	"rate, cwnd.\n"
 	"\n"
 	"Examples:\n"
 	"  swiftctl flows --sort fabric:desc --top 10\n"
 	"  swiftctl flows --dst 10.1.0.0/16 --dport 443 --held-by host\n"
+	"  swiftctl flows --all-netns --processes\n"
 	"  swiftctl flows --watch 0.5 --json | jq .flows[].fabric_ns";
 
 } // namespace
@@ -44,6 +46,8 @@ void add_options(CLI::App &verb, FlowsOptions &o)
 	verb.add_option("--top", o.top, "The first N only")->type_name("N");
 	add_watch(verb, o.watch);
 	add_netns(verb, o.netns);
+	verb.add_flag("--all-netns", o.all_netns, "Of all network namespaces of this host");
+	verb.add_flag("--processes", o.processes, "Which process has each flow's socket open");
 	verb.add_flag("--all", o.all, "Flows of every congestion control, guarded ones (too long an RTT) too");
 	add_wide(verb, o.wide);
 	add_json(verb, o.json, json_lines_help);

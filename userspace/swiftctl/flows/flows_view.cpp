@@ -58,6 +58,25 @@ Cell of_tcp(const Flow &f, std::string (*text)(const TcpCounters &))
 	return f.tcp ? Cell{text(*f.tcp)} : Cell{no_value, Colour::dim};
 }
 
+std::string process_text(const Whose &w)
+{
+	return w.process ? fmt::format("{}({})", w.process->program, w.process->pid) : std::string();
+}
+
+Cell of_owner(const Flow &f, std::string (*text)(const Whose &))
+{
+	std::string s = f.whose ? text(*f.whose) : std::string();
+
+	return s.empty() ? Cell{no_value, Colour::dim} : Cell{std::move(s)};
+}
+
+Key owner_key(const Flow &f, std::string (*text)(const Whose &))
+{
+	std::string s = f.whose ? text(*f.whose) : std::string();
+
+	return s.empty() ? Key() : Key(std::move(s));
+}
+
 Key number(bool there, double v)
 {
 	return there ? Key(v) : Key();
@@ -160,6 +179,14 @@ constexpr std::array flow_columns = {
 			   return number(!!f.tcp,
 					 f.tcp ? static_cast<double>(f.tcp->delivery_rate_Bps) : 0);
 		   }},
+	FlowColumn{"netns", "", false, 2,
+		   [](const Flow &f) { return of_owner(f, [](const Whose &w) { return w.netns; }); },
+		   [](const Flow &f) { return owner_key(f, [](const Whose &w) { return w.netns; }); }},
+	FlowColumn{"owner", "", false, 4,
+		   [](const Flow &f) { return of_owner(f, [](const Whose &w) { return w.owner.name(); }); },
+		   [](const Flow &f) { return owner_key(f, [](const Whose &w) { return w.owner.name(); }); }},
+	FlowColumn{"process", "", false, 1, [](const Flow &f) { return of_owner(f, process_text); },
+		   [](const Flow &f) { return owner_key(f, process_text); }},
 	FlowColumn{"retrans", "", true, 6,
 		   [](const Flow &f) {
 			   Cell c = of_tcp(f, [](const TcpCounters &t) {
@@ -389,7 +416,20 @@ Table flow_table(const std::vector<Flow> &flows)
 {
 	Table table;
 	const bool one_cc = std::all_of(flows.begin(), flows.end(), [&](const Flow &f) { return f.cc == flows[0].cc; });
-	const auto shown = [&](const FlowColumn &c) { return c.name != "cc" || !one_cc; };
+	const auto netns_of = [](const Flow &f) { return f.whose ? f.whose->netns : std::string(); };
+	const bool one_netns = std::all_of(flows.begin(), flows.end(),
+					   [&](const Flow &f) { return netns_of(f) == netns_of(flows[0]); });
+	// What tells nothing of any flow is not shown: owners, where there are no control groups, say.
+	const auto tells = [&](const FlowColumn &c) {
+		return std::any_of(flows.begin(), flows.end(), [&](const Flow &f) { return c.key(f).index() != 0; });
+	};
+	const auto shown = [&](const FlowColumn &c) {
+		if (c.name == "netns")
+			return !one_netns && tells(c);
+		if (c.name == "owner" || c.name == "process")
+			return tells(c);
+		return c.name != "cc" || !one_cc;
+	};
 
 	for (const FlowColumn &c : flow_columns)
 		if (shown(c))
@@ -426,6 +466,12 @@ std::vector<std::string> flow_notes(const FlowSnapshot &s, const FlowQuery &quer
 	if (!s.unmeasured.empty())
 		notes.push_back(fmt::format("no breakdown of {}: they measure no delays of fabric and host",
 					    counted(s.unmeasured)));
+	if (!s.netns_trouble.empty())
+		notes.push_back(fmt::format("not all network namespaces: {}", s.netns_trouble));
+	if (s.silent_processes > 0)
+		notes.push_back(fmt::format("{} processes do not tell their network namespaces (it takes "
+					    "CAP_SYS_PTRACE): flows of theirs may be missing",
+					    s.silent_processes));
 	if (s.interrupted)
 		notes.emplace_back("the kernel's list kept changing while it was read: a flow may be "
 				   "missing or double");

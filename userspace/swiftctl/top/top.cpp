@@ -34,13 +34,19 @@ namespace {
 // Looks at the host, one after the other.
 class Looks {
 public:
-	static Result<Looks> open(bool all)
+	static Result<Looks> open(const TopOptions &options)
 	{
-		auto observer = FlowObserver::open(table_options(all), bpf_flow_storages);
+		auto observer = FlowObserver::open(table_options(options.all), bpf_flow_storages);
 
 		if (!observer)
 			return observer.error();
-		return Looks(std::move(*observer));
+		if (options.all_netns)
+			observer->look_at(NetnsScope::all);
+		Looks looks(std::move(*observer));
+
+		if (options.processes)
+			looks.processes_ = std::make_shared<SocketProcesses>(Cgroups::find_mount());
+		return looks;
 	}
 
 	Result<TopShot> look()
@@ -51,6 +57,12 @@ public:
 		if (!seen)
 			return seen.error();
 		shot.flows = std::move(seen->flows);
+		if (seen->netns_trouble)
+			shot.netns_trouble = seen->netns_trouble->text();
+		if (processes_)
+			shot.process_of = [all = processes_](std::uint32_t inode, const std::string &cgroup) {
+				return all->find(inode, cgroup);
+			};
 		shot.time_ns = clock_ns(CLOCK_REALTIME);
 		shot.module_loaded = module_loaded(*system_);
 		const auto samples = telemetry();
@@ -87,6 +99,7 @@ private:
 	std::unique_ptr<System> system_ = real_system();
 	std::unique_ptr<BpfHost> bpf_ = real_bpf_host();
 	FlowObserver observer_;
+	std::shared_ptr<SocketProcesses> processes_;
 	std::optional<TelemetryReading> before_;
 };
 
@@ -283,10 +296,12 @@ int run_top(const TopOptions &options)
 		return fail_usage(top_verb, interval_s.error().text());
 	if (!sort)
 		return fail_usage(top_verb, Error{"--sort", options.sort, "delay, fabric, host, rate, retrans"}.text());
+	if (!options.netns.empty() && options.all_netns)
+		return fail_usage(top_verb, "--netns and --all-netns: allowed is one of them");
 	if (!options.netns.empty())
 		if (auto entered = enter_netns(options.netns); !entered)
 			return fail(top_verb, entered.error().text());
-	auto looks = Looks::open(options.all);
+	auto looks = Looks::open(options);
 
 	if (!looks)
 		return fail(top_verb, looks.error().text());

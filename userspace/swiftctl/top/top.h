@@ -5,11 +5,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "socket_processes.h"
 #include "summary.h"
 #include "terminal.h"
 #include "verb.h"
@@ -23,6 +25,8 @@ struct TopOptions {
 	std::string filter;
 	std::string netns;
 	bool all = false;
+	bool all_netns = false;
+	bool processes = false;
 	bool once = false;
 };
 
@@ -31,12 +35,16 @@ inline constexpr std::size_t top_sorts = 5;
 [[nodiscard]] std::string_view top_sort_text(TopSort s);
 [[nodiscard]] std::optional<TopSort> parse_top_sort(std::string_view text);
 
+using ProcessOf = std::function<std::optional<Process>(std::uint32_t inode, const std::string &cgroup)>;
+
 // What is looked at.
 struct TopShot {
 	std::shared_ptr<const FlowSet> flows;
 	Summary summary;
 	std::int64_t time_ns = 0; // CLOCK_REALTIME
 	bool module_loaded = false;
+	ProcessOf process_of; // none: it is not asked for
+	std::string netns_trouble; // why not all network namespaces are in it
 };
 
 // How it is looked at.

@@ -26,9 +26,11 @@ void add_options(CLI::App &verb, TopOptions &o)
 	verb.add_option("--interval", o.interval, "Between two looks (1)")->type_name("SECONDS");
 	verb.add_option("--sort", o.sort, "Flows by delay (the default), fabric, host, rate, retrans")
 		->type_name("WHAT");
-	verb.add_option("--filter", o.filter, "With this in address, interface or congestion control")
+	verb.add_option("--filter", o.filter, "With this in address, interface, congestion control, namespace or owner")
 		->type_name("TEXT");
 	add_netns(verb, o.netns);
+	verb.add_flag("--all-netns", o.all_netns, "Of all network namespaces of this host");
+	verb.add_flag("--processes", o.processes, "Which process has each flow's socket open");
 	verb.add_flag("--all", o.all, "All TCP flows, whatever their congestion control");
 	verb.add_flag("--once", o.once, "Print one look instead");
 }

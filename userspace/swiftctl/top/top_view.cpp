@@ -63,7 +63,8 @@ bool wanted(const FlowGroup &g, const std::string &filter)
 bool wanted(const FlowSet &set, const FlowRow &f, const std::string &filter)
 {
 	return filter.empty() || contains(f.remote().text(), filter) || contains(f.local().text(), filter) ||
-	       contains(set.ccs[f.cc], filter) || contains(set.ifaces[f.iface], filter);
+	       contains(set.ccs[f.cc], filter) || contains(set.ifaces[f.iface], filter) ||
+	       contains(set.netns[f.netns], filter) || contains(set.owners[f.owner].who.name(), filter);
 }
 
 double key_of(const FlowRow &f, TopSort sort)
@@ -95,7 +96,8 @@ void add_group(std::vector<TopLine> &out, const GroupSummary &g, bool narrow)
 {
 	const auto median = [&](Part p) { return g.delay(p) ? g.delay(p)->p50 : 0; };
 	const std::string where =
-		narrow ? "" : fmt::format(" {:<12} {:<8}", cut(g.labels.cc, 12), cut(g.labels.iface, 8));
+		narrow ? "" : fmt::format(" {:<12} {:<8}", cut(g.labels.cc, 12),
+				      cut(g.labels.netns.empty() ? g.labels.iface : g.labels.netns, 8));
 	TopLine line = {{fmt::format("{:<20}{} {:>5} {:>9}  ", cut(g.labels.dst_prefix, 20), where, g.flows,
 				     rate_text(g.rate_Bps))}};
 
@@ -111,7 +113,22 @@ void add_group(std::vector<TopLine> &out, const GroupSummary &g, bool narrow)
 	out.push_back({{"  " + g.verdict.text, bound_colour(g.verdict.bound)}});
 }
 
-TopLine flow_line(const FlowSet &set, const FlowRow &f, std::size_t address_width, bool narrow)
+// "pod", "web: pod" in another network namespace, with the process if it is asked for.
+std::string owner_text(const FlowSet &set, const FlowRow &f, const ProcessOf &process_of)
+{
+	const Owner &who = set.owners[f.owner].who;
+	std::string text = f.netns != 0 ? set.netns[f.netns] + ": " : std::string();
+
+	if (who.name() != "/")
+		text += who.name();
+	if (process_of)
+		if (const auto process = process_of(f.inode, who.cgroup))
+			text += fmt::format(" {}({})", process->program, process->pid);
+	return text;
+}
+
+TopLine flow_line(const FlowSet &set, const FlowRow &f, std::size_t address_width, bool narrow,
+		  const ProcessOf &process_of)
 {
 	const std::string from =
 		narrow ? "" : fmt::format("{:<{}} ", cut(f.local().text(), address_width), address_width);
@@ -134,6 +151,8 @@ TopLine flow_line(const FlowSet &set, const FlowRow &f, std::size_t address_widt
 	line.push_back({fmt::format(" {:>9} {:>9}", f.srtt_us ? ns_text(1000.0 * f.srtt_us) : "-",
 				    rate_text(static_cast<double>(f.rate_Bps)))});
 	line.push_back({fmt::format(" {:>8.1f}", f.retrans_per_s), f.retrans_per_s > 0 ? Colour::yellow : Colour::none});
+	if (const std::string owner = owner_text(set, f, process_of); !narrow && !owner.empty())
+		line.push_back({"  " + owner, Colour::dim});
 	return line;
 }
 
@@ -310,6 +329,8 @@ std::vector<TopLine> top_screen(const TopShot &shot, TopView &view, std::size_t 
 					    0.0,
 				    shot.summary.sampled ? "delays: the flows' newest" : "delays: all, from BPF")},
 		       {shot.module_loaded ? "" : "  (the module is not loaded)", Colour::yellow}});
+	if (!shot.netns_trouble.empty())
+		out.push_back({{"not all network namespaces: " + shot.netns_trouble, Colour::yellow}});
 	if (view.help) {
 		out.emplace_back();
 		for (TopLine &line : help_lines())
@@ -345,10 +366,11 @@ std::vector<TopLine> top_screen(const TopShot &shot, TopView &view, std::size_t 
 		view.first = std::min(view.first, order.size() > view.page ? order.size() - view.page : 0);
 		out.push_back({{fmt::format("{}{:<{}} {:<10} {:>8} {:>9} {:>9}  {:<{}} {:>9} {:>9} {:>8}",
 					    narrow ? "" : fmt::format("{:<{}} ", "local", address_width), "remote", address_width, "cc", "window", "fabric", "host",
-					    "", delay_bar_width, "srtt", "rate", "retr/s"),
+					    "", delay_bar_width, "srtt", "rate", "retr/s") +
+					    (narrow ? "" : "  owner"),
 				Colour::none, true}});
 		for (std::size_t i = view.first; i < std::min(order.size(), view.first + view.page); i++)
-			out.push_back(flow_line(set, set.rows[order[i]], address_width, narrow));
+			out.push_back(flow_line(set, set.rows[order[i]], address_width, narrow, shot.process_of));
 		if (!whole) {
 			if (out.size() > rows - 1)
 				out.resize(rows - 1);
