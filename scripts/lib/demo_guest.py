@@ -102,7 +102,8 @@ def swiftd_start(program, port, ccs):
     run("ip", "-n", "s1", "addr", "add", address + "/24", "dev", "host")
     run("ip", "-n", "s1", "link", "set", "host", "up")
     process = subprocess.Popen(at("s1", program, f"--http.listen={address}:{port}", "--http.allow_anonymous=true",
-                                  "--collect.ccs=" + ccs, "--collect.max_cpu_percent=25", "--collect.prefixes=" + RECEIVER + "/24"),
+                                  "--collect.ccs=" + ccs, "--collect.max_cpu_percent=25", "--collect.netns=own",
+                                  "--collect.prefixes=" + RECEIVER + "/24"),
                                stderr=subprocess.DEVNULL)
     while not run(*at("s1", "ss", "-Hltn", f"sport = :{port}")):
         if process.poll() is not None:

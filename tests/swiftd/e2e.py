@@ -22,6 +22,8 @@ import time
 import traceback
 import warnings
 
+import netns_world
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 SCHEMA = os.path.join(HERE, "../../Documentation/api/v1.schema.json")
 CLONE_NEWNET = 0x40000000
@@ -89,6 +91,8 @@ class Service:
         self.tls = tls
         self.log = tempfile.TemporaryFile("w+")
         command = [program, "--http.listen=127.0.0.1:0", "--collect.interval_s=0.2", "--collect.ccs=*"]
+        if not any(o.startswith("--collect.netns=") for o in options):
+            command.append("--collect.netns=own")
         if config:
             command = [program, "--config", config]
         self.process = subprocess.Popen([*command, *options], stderr=self.log, preexec_fn=preexec)
@@ -657,6 +661,185 @@ def test_many_flows_stay_cheap(program):
             assert "flows 10000, " in done.stdout, done.stdout
 
 
+def counted(service, name, **labels):
+    """The sum of a metric's series with these labels."""
+    total = 0
+    for line in service.get("/metrics")[1].splitlines():
+        got = re.fullmatch(name + r"(?:\{(.*)\})? (\S+)", line)
+        if got and labels.items() <= dict(re.findall(r'(\w+)="([^"]*)"', got[1] or "")).items():
+            total += float(got[2])
+    return total
+
+
+def with_rights(*kept):
+    """For a child: root with these capabilities alone, as in a container."""
+    def restrict():
+        libc = ctypes.CDLL(None, use_errno=True)
+        for capability in range(64):
+            if capability not in kept and libc.prctl(23, capability, 0, 0, 0) == 1 and libc.prctl(24, capability, 0, 0, 0):
+                raise OSError(ctypes.get_errno(), "prctl")
+    return restrict
+
+
+NET_BROADCAST, NET_ADMIN, SYS_PTRACE, SYS_ADMIN, BPF = 11, 12, 19, 21, 39 # capabilities
+
+
+def flows_of(service, pods):
+    """All flows in these pods' namespaces, if all are there."""
+    flows = [f for p in pods for f in service.json(f"/api/v1/flows?limit=1000&netns={p.netns}")["flows"]]
+    return flows if len(flows) == sum(len(p.sockets) for p in pods) else None
+
+
+def test_flows_of_all_namespaces(program):
+    # The DaemonSet's rights, and no more: which process it is it cannot tell.
+    rights = with_rights(NET_ADMIN, BPF, SYS_ADMIN, NET_BROADCAST)
+    with netns_world.World() as world, Service(program, "--collect.netns=all", preexec=rights) as service:
+        # A veth's end here goes when the namespace of the other end does: nothing holds it.
+        pods = world.add(20, 5)
+        ifname = "veth-of-pod"
+        subprocess.run(["ip", "link", "add", ifname, "type", "veth", "peer", "name", "eth0", "netns", pods[3].netns], check=True)
+        flows = until("all flows", lambda: flows_of(service, pods))
+        netns_world.check(flows, pods, world.cgroups)
+        one = service.json(f"/api/v1/flows/{flows[0]['id']}")["flow"]
+        assert one["process"] is None, one
+        summary = service.json("/api/v1/summary")
+        assert summary["netns"] > len(pods), summary["netns"]
+        others = [g for g in summary["prefixes"] if g["netns"] == "others"]
+        assert sum(g["flows"] for g in others) >= len(flows), others
+        for pod in pods:
+            owner = {"netns": pod.netns, **({"owner": pod.name} if world.cgroups else {})}
+            assert counted(service, "swift_owner_flows", **owner) == 10, owner
+        # One that comes and one that goes, among those that stay.
+        pods[0].connect(1)
+        until("a new flow", lambda: flows_of(service, [pods[0]]))
+        pods[0].drop(1)
+        until("its end", lambda: service.json(f"/api/v1/flows?netns={pods[0].netns}")["matched"] == len(pods[0].sockets))
+        netns_world.check(flows_of(service, pods), pods, world.cgroups)
+        world.remove(pods[3])
+        until("its flows' leaving", lambda: not service.json(f"/api/v1/flows?netns={pods[3].netns}")["matched"])
+        until("the namespace's end", lambda: not os.path.exists(f"/sys/class/net/{ifname}")
+              and subprocess.run(["ip", "link", "show", ifname], capture_output=True).returncode)
+        assert counted(service, "swiftd_collection_errors_total", what="netns") == 0, service.text()
+
+
+def test_namespaces_come_and_go(program):
+    with netns_world.World() as world, Service(program, "--collect.netns=all") as service:
+        stays = world.add(5, 2)
+        for _ in range(40):
+            pod, = world.add(1, 1)
+            world.remove(pod)
+        last, = world.add(1, 3)
+        netns_world.check(until("those that are there", lambda: flows_of(service, [*stays, last])), [*stays, last], world.cgroups)
+        assert counted(service, "swiftd_collection_errors_total") == 0, service.get("/metrics")[1]
+
+
+def test_a_namespace_that_only_a_process_holds(program):
+    rights = with_rights(NET_ADMIN, BPF, SYS_ADMIN, NET_BROADCAST, SYS_PTRACE)
+    with Service(program, "--collect.netns=all", preexec=rights) as service:
+        held = subprocess.Popen(["unshare", "-n", "sh", "-c", "ip link set lo up; exec python3 -c '"
+                                 "import socket, sys; l = socket.create_server((\"127.0.0.1\", 0)); "
+                                 "c = socket.create_connection(l.getsockname()); a = l.accept(); "
+                                 "print(flush=True); sys.stdin.read()'"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        held.stdout.readline()
+        inode = os.stat(f"/proc/{held.pid}/ns/net").st_ino
+        found = until("its flows", lambda: (f := service.json(f"/api/v1/flows?netns={inode}"))["matched"] == 2 and f["flows"])
+        assert service.json(f"/api/v1/flows/{found[0]['id']}")["flow"]["process"] == {"pid": held.pid, "program": "python3"}
+        held.stdin.close()
+        held.wait()
+        until("their leaving", lambda: not service.json(f"/api/v1/flows?netns={inode}")["matched"])
+
+
+def test_without_the_rights_its_own_namespace_goes_on(program):
+    rights = with_rights(NET_ADMIN, BPF)
+    for option, line in (("auto", "flows of this network namespace alone: "), ("all", "not all network namespaces: ")):
+        with netns_world.World() as world, \
+                Service(program, f"--collect.netns={option}", preexec=rights) as service, Flows(2) as flows:
+            world.add(1, 1)
+            until("our own flows", lambda: flows_to(service, flows)["matched"] >= 2)
+            until("why not others'", lambda: line in service.said())
+            before = service.collections()
+            until("more looks", lambda: service.collections() > before + 3)
+            told = [l for l in service.said().splitlines() if line in l]
+            assert len(told) == 1 and "CAP_SYS_ADMIN" in told[0], told
+            assert (counted(service, "swiftd_collection_errors_total", what="netns") > 0) == (option == "all")
+
+
+def swiftctl(program, *arguments):
+    done = subprocess.run([os.path.join(os.path.dirname(program), "swiftctl"), *arguments], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_swiftctl_shows_all_namespaces(program):
+    with netns_world.World() as world:
+        pod, = world.add(1, 1)
+        shot = json.loads(swiftctl(program, "flows", "--all-netns", "--processes", "--all", "--json"))
+        flows = [f for f in shot["flows"] if f["netns"] == pod.netns]
+        netns_world.check(flows, [pod], world.cgroups)
+        assert shot["other_netns"] >= 1 and all(f["process"]["pid"] == os.getpid() for f in flows), shot
+        text = swiftctl(program, "top", "--all-netns", "--processes", "--all", "--once", "--interval", "0.1",
+                        "--filter", pod.netns)
+        mine = [l for l in text.splitlines() if pod.netns in l]
+        assert len(mine) == 2, text
+        assert all(f"({os.getpid()})" in l for l in mine), mine
+        assert not world.cgroups or all(pod.name in l for l in mine), mine
+
+
+def test_flows_shorter_than_a_look_count(program):
+    n, size = 60, 5000
+    with netns_world.World() as world, Service(program, "--collect.netns=all") as service:
+        pod, = world.add(1, 1)
+        until("the namespace", lambda: flows_of(service, [pod]))
+
+        def make(address):
+            with socket.create_server((address, 0), backlog=n) as listener:
+                for _ in range(n):
+                    with socket.create_connection(listener.getsockname()) as client, listener.accept()[0] as server:
+                        client.sendall(b"z" * size)
+                        left = size
+                        while left:
+                            left -= len(server.recv(left))
+
+        make("127.1.2.3")
+        with world.elsewhere(pod):
+            make("127.4.5.6")
+        for prefix, netns in (("127.1.2.0/24", {}), ("127.4.5.0/24", {"netns": "others"})):
+            where = {"dst_prefix": prefix, **netns}
+            until("each flow's end", lambda: counted(service, "swift_flow_size_bytes_count", **where) == n)
+            acked = counted(service, "swift_flow_size_bytes_sum", **where)
+            # A SYN and a FIN count as a byte each.
+            assert n * size <= acked <= n * (size + 2), acked
+            assert counted(service, "swift_flow_completion_seconds_count", **where) == n
+            assert counted(service, "swift_acked_bytes_total", **where) == acked
+        assert service.json("/api/v1/summary")["ended"]["dropped"] == 0
+
+
+def test_a_flood_of_ends_is_said_and_counted(program):
+    with Service(program) as service:
+        def lost():
+            """What the kernel had no room for, of its sock_diag events for swiftd."""
+            with open("/proc/net/netlink") as f:
+                rows = [line.split() for line in f][1:]
+            return sum(int(r[8]) for r in rows if r[1] == "4" and int(r[3], 16))
+
+        service.process.send_signal(signal.SIGSTOP)
+        with socket.create_server(("127.1.2.3", 0), backlog=128) as listener:
+            while not lost(): # it tells later, from threads of its own
+                for _ in range(500):
+                    client = socket.create_connection(listener.getsockname())
+                    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                    listener.accept()[0].close()
+                    client.close()
+        service.process.send_signal(signal.SIGCONT)
+        until("the loss", lambda: counted(service, "swiftd_ended_overruns_total") > 0)
+        until("the log's line", lambda: "more flows end than can be counted" in service.said())
+        before = service.json("/api/v1/summary")["ended"]["flows"]
+        assert before > 0
+        with Flows(3):
+            pass
+        until("that it goes on", lambda: service.json("/api/v1/summary")["ended"]["flows"] >= before + 6)
+
+
 def families_of_dump(dump):
     """The address family of each socket in a file of ss --diag."""
     families, at = [], 0
@@ -688,10 +871,12 @@ def main():
     if len(sys.argv) > 2:
         tests += [(t.__name__ + "_tsan", t, sys.argv[2]) for t in
                   (test_events_stream, test_streams_end_with_the_service, test_a_reload_takes_up_renewed_files,
-                   test_attackers_stop_nobody, test_reload_is_all_or_nothing, test_flows_come_with_rates_and_go)]
+                   test_attackers_stop_nobody, test_reload_is_all_or_nothing, test_flows_come_with_rates_and_go,
+                   test_flows_of_all_namespaces, test_flows_shorter_than_a_look_count)]
     if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNET):
         print("1..0 # SKIP cannot make a network namespace")
         return 0
+    netns_world.own_mounts()
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

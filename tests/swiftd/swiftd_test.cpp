@@ -106,6 +106,61 @@ TEST(FlowTable, RatesAgesJoinsAndLeaves)
 	EXPECT_EQ(then->groups[then->rows[1].group], (FlowGroup{"10.0.0.0/24", "swift", "eth0"}));
 }
 
+TEST(FlowTable, NamespacesAndOwnersAreToldApart)
+{
+	FlowTable table({});
+	const IfaceMap there = {{{2, "eth0", false, false}}, {{*Address::parse("10.0.0.1"), 2}}};
+	Flow a = flow(1), b = flow(2), c = flow(3);
+
+	a.cgroup_id = b.cgroup_id = 7;
+	c.cgroup_id = 8;
+	table.name_owners_by([](std::uint64_t id) { return owner_of(id == 7 ? "/a.service" : "/b.service"); });
+	std::shared_ptr<const FlowSet> set;
+
+	for (int look = 0; look < 2; look++) { // what is linked is as what is new
+		table.begin(second * (look + 1), ifaces(), "home");
+		table.add(a);
+		table.enter("web", there);
+		table.add(b);
+		table.add(c);
+		set = table.end();
+	}
+	ASSERT_EQ(set->rows.size(), 3U);
+	EXPECT_EQ(set->joined, 0U);
+	EXPECT_EQ(set->netns, (std::vector<std::string>{"home", "web"}));
+	EXPECT_EQ(set->groups[set->rows[0].group], (FlowGroup{"10.0.0.0/24", "swift", "eth0"}));
+	EXPECT_EQ(set->groups[set->rows[1].group], (FlowGroup{"10.0.0.0/24", "swift", "eth0", "others"}));
+	EXPECT_EQ(set->rows[1].group, set->rows[2].group);
+	const auto who = [&](std::size_t i) {
+		const FlowOwner &o = set->owners[set->rows[i].owner];
+
+		return set->netns[o.netns] + ": " + o.who.name();
+	};
+	EXPECT_EQ(who(0), "home: a.service");
+	EXPECT_EQ(who(1), "web: a.service");
+	EXPECT_EQ(who(2), "web: b.service");
+	EXPECT_EQ(of_own_netns(set)->rows.size(), 1U);
+
+	const Summary s = summarize(*set, {}, {});
+
+	ASSERT_EQ(s.owners.size(), 3U);
+	EXPECT_EQ(s.owners[0].netns + s.owners[0].name, "homea.service");
+	EXPECT_EQ(s.owners[0].flows, 1U);
+	// With room for one the rest is one, which counts on when the first has gone.
+	OwnerBook book;
+	const auto shown = book.add(s, 1, 10 * second);
+
+	ASSERT_EQ(shown.size(), 2U);
+	EXPECT_EQ(shown[0].name, "a.service");
+	EXPECT_EQ(shown[1].name, "other");
+	EXPECT_EQ(shown[1].flows, 2U);
+	Summary later;
+	later.now_ns = s.now_ns + 20 * second;
+	book.add(later, 1, 10 * second);
+	EXPECT_TRUE(book.all().empty());
+	EXPECT_EQ(book.add(s, 1, 10 * second)[0].name, "a.service");
+}
+
 TEST(FlowTable, ACounterThatFellIsNoRate)
 {
 	FlowTable table({});

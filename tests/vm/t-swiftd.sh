@@ -20,7 +20,7 @@ swiftd_start() { # [COMMAND...]; its options after --
 		shift
 	done
 	nsenter --net=/run/netns/h1 "${before[@]}" "$swiftd" --http.listen=127.0.0.1:$port \
-		--collect.interval_s=$interval_s --collect.max_cpu_percent=100 "${@:2}" 2>>"$work/swiftd.log" &
+		--collect.interval_s=$interval_s --collect.max_cpu_percent=100 --collect.netns=own "${@:2}" 2>>"$work/swiftd.log" &
 	swiftd_pid=$!
 	wait_until 30 healthy || { tail -n 5 "$work/swiftd.log"; return 1; }
 }
@@ -113,6 +113,20 @@ diag "$(jq -r '.prefixes[0].verdict.text' "$work/summary.json")"
 ok 'swiftd: with most of its flows limited by it' becomes 30 '.prefixes[0].limited | .fabric > .host'
 ok 'swiftd: stamps and echo are there' becomes 30 '.prefixes[0] | .stamps.software >= 3 and .echo.software >= 3'
 ok 'swiftd: swiftctl sees the same while they run' wait_until 30 medians_agree
+
+# From the guest's own namespace, in which there are none.
+all_netns() {
+	"$swiftctl" flows --all-netns --processes --json >"$work/netns" &&
+		jq -e '.other_netns >= 2 and ([.flows[] | select(.netns == "h1" and .fabric_ns and .process.pid > 0)] | length >= 3)' \
+			"$work/netns" >/dev/null
+}
+all_netns_of_swiftd() {
+	"$swiftd" --once --collect.netns=all --collect.ccs='*' >"$work/netns" &&
+		jq -e '.netns >= 3 and any(.owners[]; .netns == "h1" and .flows >= 3) and any(.prefixes[]; .netns == "others" and .fabric_ns)' \
+			"$work/netns" >/dev/null
+}
+ok 'swiftd: swiftctl sees them from another namespace' wait_until 30 all_netns || head -c 2000 "$work/netns"
+ok 'swiftd: and so does a swiftd' wait_until 30 all_netns_of_swiftd || head -c 2000 "$work/netns"
 
 ok 'swiftd: promtool likes its metrics' eval "page /metrics | promtool check metrics"
 ok 'swiftd: whose counters grow' grow swift_rtt_seconds_count swift_fabric_delay_seconds_count swift_host_delay_seconds_count \

@@ -21,6 +21,7 @@ constexpr int version = 1;
 constexpr std::size_t longest_target = 4096;
 constexpr std::size_t most_query_items = 32;
 constexpr std::size_t longest_search = 100;
+constexpr std::size_t longest_name = 1024;
 constexpr std::size_t most_flows = 1000;
 constexpr std::string_view flows_path = "/api/v1/flows";
 constexpr std::string_view json_type = "application/json";
@@ -115,6 +116,15 @@ template <typename T> json or_null(const std::optional<T> &v)
 	return v ? json(*v) : json();
 }
 
+void add_owner(json &flow, const FlowSet &set, const FlowRow &f)
+{
+	Json whose;
+
+	add_owner_json(whose, set.netns[f.netns], set.owners[f.owner].who);
+	for (const auto &[name, value] : whose.items())
+		flow[name] = value;
+}
+
 json row_json(const Snapshot &s, const FlowRow &f)
 {
 	const FlowSet &set = *s.flows;
@@ -123,6 +133,7 @@ json row_json(const Snapshot &s, const FlowRow &f)
 	j["iface"] = set.ifaces[f.iface];
 	j["dst_prefix"] = set.groups[f.group].dst_prefix;
 	j["cc"] = set.ccs[f.cc];
+	add_owner(j, set, f);
 	j["rate_bps"] = static_cast<double>(f.rate_Bps) * 8;
 	j["retrans_per_s"] = f.retrans_per_s;
 	j["age_s"] = static_cast<double>(set.now_ns - f.first_seen_ns) / 1e9;
@@ -177,6 +188,7 @@ json group_json(const GroupSummary &g)
 	json j = {{"dst_prefix", g.labels.dst_prefix},
 		  {"cc", g.labels.cc},
 		  {"iface", g.labels.iface},
+		  {"netns", g.labels.netns.empty() ? json() : json(g.labels.netns)},
 		  {"histograms", g.sampled ? "sampled" : "bpf"},
 		  {"flows", g.flows},
 		  {"rate_bps", g.rate_Bps * 8},
@@ -197,6 +209,29 @@ json group_json(const GroupSummary &g)
 	for (std::size_t p = 0; p < parts; p++)
 		j[std::string(part_text(static_cast<Part>(p))) + "_ns"] = quantiles_json(g.delays[p]);
 	return j;
+}
+
+json owner_json(const OwnerSummary &o)
+{
+	const auto text = [](const std::string &s) { return s.empty() ? json() : json(s); };
+	const auto mean = [](double sum, std::size_t n) { return n > 0 ? json(sum / static_cast<double>(n)) : json(); };
+	json held;
+
+	for (std::size_t i = 1; i < bounds; i++)
+		held[std::string(bound_text(static_cast<Bound>(i)))] = o.held[i];
+	return {{"netns", text(o.netns)},
+		{"owner", text(o.name)},
+		{"pod", text(o.who.pod)},
+		{"container", text(o.who.container)},
+		{"unit", text(o.who.unit)},
+		{"cgroup", text(o.who.cgroup)},
+		{"flows", o.flows},
+		{"idle", o.idle},
+		{"held", std::move(held)},
+		{"rate_bps", o.rate_Bps * 8},
+		{"rtt_ns", mean(o.rtt_ns, o.with_rtt)},
+		{"fabric_ns", mean(o.fabric_ns, o.measured)},
+		{"host_ns", mean(o.host_ns, o.measured)}};
 }
 
 json clock_json(const ClockRow &c)
@@ -313,11 +348,14 @@ Response get_flow(std::string_view id, const Items &items, const Snapshot &s, co
 			continue;
 		const Verdict v = flow_verdict(f, s.verdicts);
 		json history = history_json(view.store.flow_history(cookie), view, true);
+		json row = row_json(s, f);
+
+		row["process"] = process_json(view.store.process_of(f.inode, s.flows->owners[f.owner].who.cgroup));
 
 		history["step_s"] = view.store.history_step_s();
 		Response out = json_response({{"version", version},
 					      {"time_s", s.time_s},
-					      {"flow", row_json(s, f)},
+					      {"flow", std::move(row)},
 					      {"history", std::move(history)},
 					      {"verdict", {{"limit", bound_text(v.bound)}, {"text", v.text}}}});
 
@@ -415,7 +453,7 @@ Result<FlowSelection> parse_flow_selection(const QueryItems &items)
 {
 	FlowSelection q;
 
-	if (auto error = unknown_item(items, {"sort", "order", "limit", "offset", "cc", "prefix", "limit_by", "held_by", "q"}))
+	if (auto error = unknown_item(items, {"sort", "order", "limit", "offset", "cc", "prefix", "limit_by", "held_by", "netns", "owner", "q"}))
 		return *error;
 	for (const auto &[name, value] : items) {
 		if (name == "sort") {
@@ -460,6 +498,10 @@ Result<FlowSelection> parse_flow_selection(const QueryItems &items)
 			q.held_by = parse_bound(value);
 			if (!q.held_by)
 				return not_allowed(name, value, bounds_allowed);
+		} else if (name == "netns" || name == "owner") {
+			if (value.size() > longest_name)
+				return not_allowed(name, value.substr(0, 20) + "...", "names of up to 1024 bytes");
+			(name == "netns" ? q.netns : q.owner) = value;
 		} else {
 			if (value.size() > longest_search)
 				return not_allowed(name, value.substr(0, 20) + "...", "up to 100 bytes");
@@ -475,7 +517,10 @@ json summary_json(const Snapshot &s, const HostFacts &facts, const std::optional
 	const Totals &t = s.summary.totals;
 	auto groups = json::array();
 	auto clocks = json::array();
+	auto owners = json::array();
 
+	for (const OwnerSummary &o : s.owners)
+		owners.push_back(owner_json(o));
 	if (!s.module_version.empty())
 		module["version"] = s.module_version;
 	for (const GroupSummary &g : s.summary.groups)
@@ -500,7 +545,14 @@ json summary_json(const Snapshot &s, const HostFacts &facts, const std::optional
 					    static_cast<double>(t.retrans_new) / s.summary.interval_s :
 					    0},
 		  {"dropped_prefixes", t.dropped_prefixes}}},
+		{"netns", s.netns},
+		{"ended",
+		 {{"flows", s.ended.flows},
+		  {"unseen", s.ended.unseen},
+		  {"overruns", s.ended.losses.overruns},
+		  {"dropped", s.ended.losses.dropped}}},
 		{"prefixes", std::move(groups)},
+		{"owners", std::move(owners)},
 		{"clocks", std::move(clocks)},
 		{"tune", tune_json(trouble ? trouble->tune : s.tune)}};
 
@@ -518,7 +570,7 @@ Result<StreamQuery> parse_stream(std::string_view target)
 
 	if (!parsed)
 		return parsed.error();
-	if (auto error = unknown_item(parsed->second, {"flows", "sort", "order", "cc", "prefix", "limit_by", "held_by", "q"}))
+	if (auto error = unknown_item(parsed->second, {"flows", "sort", "order", "cc", "prefix", "limit_by", "held_by", "netns", "owner", "q"}))
 		return *error;
 	for (auto &[name, value] : parsed->second) {
 		if (name != "flows") {

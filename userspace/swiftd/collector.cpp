@@ -26,6 +26,11 @@ namespace {
 constexpr std::int64_t storages_every_ns = 5 * ns_per_s;
 constexpr std::size_t most_counters = 256;
 
+NetnsScope scope_of(const Config::Collect &config)
+{
+	return config.netns == "own" ? NetnsScope::own : NetnsScope::all;
+}
+
 double seconds(const timeval &t)
 {
 	return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) / 1e6;
@@ -70,6 +75,7 @@ FlowTableOptions table_options(const Config::Collect &config)
 			o.prefixes.push_back(*p);
 	o.max_prefixes = static_cast<std::size_t>(config.max_prefixes);
 	o.keep_group_ns = config.history_s * ns_per_s;
+	o.remember_passed_over = config.ended;
 	return o;
 }
 
@@ -88,8 +94,13 @@ ClockRow clock_row(const NicClock &c, std::string dev, std::int64_t now_ns)
 
 // --- Counters ------------------------------------------------------------------------------
 
-void Counters::add(const Summary &summary, std::int64_t keep_ns)
+void Counters::add(const Summary &summary, std::int64_t keep_ns, const std::vector<EndedCount> &ended)
 {
+	const auto bucket = [](const auto &edges, double v) {
+		return static_cast<std::size_t>(std::lower_bound(edges.begin(), edges.end(), v) - edges.begin());
+	};
+
+
 	for (const GroupSummary &g : summary.groups) {
 		GroupCounters &c = groups_[g.labels];
 
@@ -116,6 +127,25 @@ void Counters::add(const Summary &summary, std::int64_t keep_ns)
 		c.seen_ns = summary.now_ns;
 		c.ended += n;
 	}
+	for (const EndedCount &e : ended) {
+		GroupCounters &c = groups_[e.labels];
+		const double busy_s = static_cast<double>(e.busy_us) / 1e6;
+		const auto size_bytes = static_cast<double>(e.bytes);
+
+		c.labels = e.labels;
+		c.seen_ns = summary.now_ns;
+		c.ended += !e.seen; // the others are missing in the next look
+		c.bytes += e.bytes_new;
+		c.segments += e.segments_new;
+		c.retrans_pkts += e.retrans_new;
+		retrans_pkts_ += e.retrans_new;
+		if (!e.sent)
+			continue;
+		c.busy_s[bucket(busy_edges_s, busy_s)]++;
+		c.busy_sum_s += busy_s;
+		c.size_bytes[bucket(size_edges_bytes, size_bytes)]++;
+		c.size_sum_bytes += size_bytes;
+	}
 	std::erase_if(groups_, [&](const auto &item) {
 		return summary.now_ns - item.second.seen_ns >= keep_ns;
 	});
@@ -127,6 +157,46 @@ std::vector<GroupCounters> Counters::all() const
 
 	out.reserve(groups_.size());
 	for (const auto &[labels, c] : groups_)
+		out.push_back(c);
+	return out;
+}
+
+// --- Owners --------------------------------------------------------------------------------
+
+std::vector<OwnerSummary> OwnerBook::add(const Summary &summary, std::size_t most, std::int64_t keep_ns)
+{
+	std::vector<OwnerSummary> out;
+	OwnerSummary rest;
+	const Key other = {"", std::string(label_other)};
+
+	for (const OwnerSummary &o : summary.owners) {
+		const Key key = {o.netns, o.name};
+		const bool room = owners_.size() < most || owners_.contains(key);
+		OwnerCounters &c = owners_[room ? key : other];
+
+		c.netns = room ? o.netns : other.first;
+		c.name = room ? o.name : other.second;
+		c.seen_ns = summary.now_ns;
+		c.retrans_pkts += o.retrans_new;
+		c.bytes += o.bytes_new;
+		if (room)
+			out.push_back(o);
+		else
+			rest += o;
+	}
+	if (rest.flows > 0) {
+		rest.name = label_other;
+		out.push_back(std::move(rest));
+	}
+	std::erase_if(owners_, [&](const auto &o) { return summary.now_ns - o.second.seen_ns >= keep_ns; });
+	return out;
+}
+
+std::vector<OwnerCounters> OwnerBook::all() const
+{
+	std::vector<OwnerCounters> out;
+
+	for (const auto &[key, c] : owners_)
 		out.push_back(c);
 	return out;
 }
@@ -157,19 +227,25 @@ Result<Collector> Collector::open(const Config::Collect &config, OwnClocks own_c
 
 	if (!flows)
 		return flows.error();
+	flows->look_at(scope_of(config));
 	return Collector(config, std::move(own_clocks), std::move(*flows));
 }
 
 void Collector::reconfigure(const Config::Collect &config)
 {
 	const bool regroup = config.ccs != config_.ccs || config.prefixes != config_.prefixes ||
-			     config.max_prefixes != config_.max_prefixes ||
+			     config.max_prefixes != config_.max_prefixes || config.ended != config_.ended ||
 			     config.history_s != config_.history_s;
 
+	if (config.max_owners != config_.max_owners)
+		owners_ = {};
 	config_ = config;
+	flows_.look_at(scope_of(config));
+	netns_trouble_.clear();
 	if (!regroup)
 		return;
 	flows_.reconfigure(table_options(config));
+	ended_book_ = {};
 	counters_ = {};
 }
 
@@ -241,6 +317,43 @@ void Collector::look_at_clocks(Snapshot &s)
 	}
 }
 
+// What keeps us from others' flows keeps us from nothing else.
+void Collector::judge_netns(const FlowLook &look)
+{
+	const std::string trouble = look.netns_trouble ? look.netns_trouble->text() : "";
+	const bool no_rights =
+		look.netns_trouble && (look.netns_trouble->code == EPERM || look.netns_trouble->code == EACCES);
+
+	if (no_rights && look.netns == 0 && config_.netns == "auto") {
+		spdlog::info("flows of this network namespace alone: {}", trouble);
+		flows_.look_at(NetnsScope::own);
+		return;
+	}
+	if (!trouble.empty())
+		count_error("netns");
+	if (!trouble.empty() && trouble != netns_trouble_)
+		spdlog::warn("not all network namespaces: {}", trouble);
+	netns_trouble_ = trouble;
+}
+
+std::vector<EndedCount> Collector::take_ended(const FlowSet &set)
+{
+	if (!ended_)
+		return {};
+	std::vector<EndedCount> out =
+		ended_book_.add(set, ended_->take(), table_options(config_), flows_.ifaces());
+	const EndedLosses losses = ended_->losses();
+
+	ended_totals_.flows += out.size();
+	ended_totals_.unseen += static_cast<std::uint64_t>(
+		std::count_if(out.begin(), out.end(), [](const EndedCount &c) { return !c.seen; }));
+	if (losses.overruns + losses.dropped > 0 &&
+	    ended_totals_.losses.overruns + ended_totals_.losses.dropped == 0)
+		spdlog::warn("more flows end than can be counted: swiftd_ended_overruns_total, swiftd_ended_dropped_total");
+	ended_totals_.losses = losses;
+	return out;
+}
+
 void Collector::look_at_process(Snapshot &s)
 {
 	rusage u{};
@@ -263,6 +376,25 @@ Result<std::shared_ptr<Snapshot>> Collector::collect(const std::function<void()>
 	auto s = std::make_shared<Snapshot>();
 
 	stats_.collections++;
+	if (!config_.ended) {
+		ended_.reset();
+		ended_tried_ = false;
+	} else if (!ended_tried_) {
+		auto ended = EndedFlows::start();
+
+		ended_tried_ = true;
+		if (ended)
+			ended_ = std::move(*ended);
+		else
+			spdlog::warn("flows are not counted at their end: {}", ended.error().text());
+	}
+	flows_.on_new_netns([this](const Netns &n, int fd) {
+		const auto heard = ended_ && ended_->may_hear_others() ? ended_->hear(fd) : Result<void>();
+
+		if (!heard)
+			spdlog::debug("network namespace {}: flows are not counted at their end: {}", n.name,
+				      heard.error().text());
+	});
 	auto look = flows_.look(alive);
 
 	if (!look) {
@@ -278,14 +410,19 @@ Result<std::shared_ptr<Snapshot>> Collector::collect(const std::function<void()>
 					  {"malformed", status.malformed > 0}})
 		if (wrong)
 			count_error(what);
+	judge_netns(*look);
+	s->netns = 1 + look->netns;
 	s->flows = std::move(look->flows);
 	look_at_module(*s);
 	s->time_s = static_cast<double>(clock_ns(CLOCK_REALTIME)) / 1e9;
 	const auto source = read_telemetry();
 
 	s->summary = summarize(*s->flows, source.get(), s->verdicts);
-	counters_.add(s->summary, config_.history_s * ns_per_s);
+	counters_.add(s->summary, config_.history_s * ns_per_s, take_ended(*s->flows));
+	s->ended = ended_totals_;
 	s->counters = counters_.all();
+	s->owners = owners_.add(s->summary, static_cast<std::size_t>(config_.max_owners), config_.history_s * ns_per_s);
+	s->owner_counters = owners_.all();
 	s->retrans_pkts = counters_.retrans_pkts();
 	s->number = ++number_;
 	s->prefixes = table_options(config_).prefixes;
@@ -298,7 +435,7 @@ Result<std::shared_ptr<Snapshot>> Collector::collect(const std::function<void()>
 	stats_.seconds[static_cast<std::size_t>(edge - collect_edges_s.begin())]++;
 	stats_.seconds_sum += took_s;
 	s->collect = stats_;
-	cpu_s_ = static_cast<double>(clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_begun_ns) / 1e9;
+	cpu_s_ = static_cast<double>(clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_begun_ns) / 1e9 + look->others_cpu_s;
 	return s;
 }
 

@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "bpf_host.h"
+#include "ended_book.h"
+#include "ended_flows.h"
 #include "flow_observer.h"
 #include "nics.h"
 #include "options.h"
@@ -33,13 +35,26 @@ namespace swift {
 // Adds what an interval saw to what was before, groups that have long been gone left out.
 class Counters {
 public:
-	void add(const Summary &summary, std::int64_t keep_ns);
+	void add(const Summary &summary, std::int64_t keep_ns, const std::vector<EndedCount> &ended = {});
 	[[nodiscard]] std::vector<GroupCounters> all() const;
 	[[nodiscard]] std::uint64_t retrans_pkts() const { return retrans_pkts_; }
 
 private:
 	std::map<FlowGroup, GroupCounters> groups_;
 	std::uint64_t retrans_pkts_ = 0;
+};
+
+// Owners with room for so many; what comes later is "other" until one has had no flow for a while.
+class OwnerBook {
+public:
+	// Those of @summary, as they are to be shown: with what found no place in one.
+	std::vector<OwnerSummary> add(const Summary &summary, std::size_t most, std::int64_t keep_ns);
+	[[nodiscard]] std::vector<OwnerCounters> all() const;
+
+private:
+	using Key = std::pair<std::string, std::string>; // netns, name
+
+	std::map<Key, OwnerCounters> owners_;
 };
 
 class Collector {
@@ -67,6 +82,8 @@ private:
 	void look_at_module(Snapshot &s);
 	void look_at_clocks(Snapshot &s);
 	void look_at_process(Snapshot &s);
+	void judge_netns(const FlowLook &look);
+	std::vector<EndedCount> take_ended(const FlowSet &set);
 
 	Config::Collect config_;
 	OwnClocks own_clocks_;
@@ -77,6 +94,12 @@ private:
 	std::string telemetry_trouble_; // of the newest look, told once
 	FlowObserver flows_;
 	Counters counters_;
+	OwnerBook owners_;
+	std::unique_ptr<EndedFlows> ended_;
+	bool ended_tried_ = false;
+	EndedBook ended_book_;
+	EndedTotals ended_totals_;
+	std::string netns_trouble_; // told once
 	CollectStats stats_;
 	std::uint64_t number_ = 0;
 	double cpu_s_ = 0;

@@ -43,19 +43,28 @@ public:
 	{
 		for (const std::string &name : set.ifaces)
 			iface_has_q_.push_back(name.find(q.q) != std::string::npos);
+		for (const FlowOwner &o : set.owners) {
+			const std::string &netns = set.netns[o.netns];
+			const std::string &name = o.who.name();
+
+			owner_wanted_.push_back((!q.netns || *q.netns == netns) && (!q.owner || *q.owner == name));
+			owner_has_q_.push_back(name.find(q.q) != std::string::npos || netns.find(q.q) != std::string::npos);
+		}
 		for (const std::string &cc : set.ccs)
 			cc_wanted_.push_back(q.cc.empty() || cc == q.cc);
 	}
 
 	[[nodiscard]] bool operator()(const FlowRow &f) const
 	{
+		if (!owner_wanted_[f.owner])
+			return false;
 		if (!cc_wanted_[f.cc] || (q_.limit_by && (!f.measured || f.swift.limit() != *q_.limit_by)))
 			return false;
 		if (q_.prefix && !q_.prefix->contains(f.remote().address))
 			return false;
 		if (q_.held_by && held_by(f, verdicts_) != *q_.held_by)
 			return false;
-		return q_.q.empty() || iface_has_q_[f.iface] || f.remote().text().find(q_.q) != std::string::npos ||
+		return q_.q.empty() || iface_has_q_[f.iface] || owner_has_q_[f.owner] || f.remote().text().find(q_.q) != std::string::npos ||
 		       f.local().text().find(q_.q) != std::string::npos || flow_id_text(f.cookie) == q_.q;
 	}
 
@@ -63,6 +72,8 @@ private:
 	const SummaryOptions &verdicts_;
 	const FlowSelection &q_;
 	std::vector<bool> iface_has_q_;
+	std::vector<bool> owner_wanted_;
+	std::vector<bool> owner_has_q_;
 	std::vector<bool> cc_wanted_;
 };
 
@@ -71,9 +82,13 @@ private:
 std::string FlowSelection::key() const
 {
 	// What is free text comes last, each with its length.
-	return fmt::format("{} {} {} {} {} {} {} {}:{}{}", static_cast<int>(sort), descending, limit, offset,
+	const auto text = [](const std::optional<std::string> &s) {
+		return s ? fmt::format("{}:{}", s->size(), *s) : std::string("-");
+	};
+
+	return fmt::format("{} {} {} {} {} {} {} {} {} {}:{}{}", static_cast<int>(sort), descending, limit, offset,
 			   prefix ? prefix->text() : "", limit_by ? std::string(limit_text(*limit_by)) : "",
-			   held_by ? std::string(bound_text(*held_by)) : "", cc.size(), cc, q);
+			   held_by ? std::string(bound_text(*held_by)) : "", text(netns), text(owner), cc.size(), cc, q);
 }
 
 std::optional<FoundFlows> find_flows(const FlowSet &set, const SummaryOptions &verdicts, const FlowSelection &q,

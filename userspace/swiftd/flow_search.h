@@ -26,7 +26,9 @@ struct FlowSelection {
 	std::optional<Prefix> prefix;
 	std::optional<Limit> limit_by;
 	std::optional<Bound> held_by;
-	std::string q; // part of an address, of the interface's name; or the whole id
+	std::optional<std::string> netns; // its name
+	std::optional<std::string> owner; // its name
+	std::string q; // part of an address, of the interface's, namespace's, owner's name; or the whole id
 
 	[[nodiscard]] std::string key() const; // equal for equal ones
 };

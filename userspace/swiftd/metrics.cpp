@@ -4,6 +4,7 @@
 #include <prometheus/metric_family.h>
 #include <prometheus/text_serializer.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "clock_ns.h"
@@ -67,7 +68,11 @@ void add_histogram(prometheus::MetricFamily &f, Labels labels, const Counts &cou
 
 Labels labels_of(const FlowGroup &g)
 {
-	return {{"cc", g.cc}, {"iface", g.iface}, {"dst_prefix", g.dst_prefix}};
+	Labels l = {{"cc", g.cc}, {"iface", g.iface}, {"dst_prefix", g.dst_prefix}};
+
+	if (!g.netns.empty())
+		l.push_back({"netns", g.netns});
+	return l;
 }
 
 Labels labels_of(const FlowGroup &g, const std::string &name, std::string_view value)
@@ -112,6 +117,10 @@ void of_groups(Families &out, const Snapshot &s)
 	auto segments = counter("swift_sent_segments_total", "Segments with data that were sent, those sent again too");
 	auto bytes = counter("swift_acked_bytes_total", "Bytes that receivers have acknowledged");
 	auto ended = counter("swift_ended_flows_total", "Flows that are gone");
+	auto busy = family("swift_flow_completion_seconds", "Time that flows had data, when they ended",
+			   prometheus::MetricType::Histogram);
+	auto sizes = family("swift_flow_size_bytes", "Bytes that receivers had acknowledged of flows, when they ended",
+			    prometheus::MetricType::Histogram);
 	auto stamps = gauge("swift_flows_by_stamp", "Measured flows by where their delays' stamps come from");
 	auto held = gauge("swift_flows_held", "Flows with something to send, by who holds them back");
 	auto idle = gauge("swift_idle_flows", "Live flows that had nothing to send");
@@ -125,6 +134,12 @@ void of_groups(Families &out, const Snapshot &s)
 		add(segments, labels_of(c.labels), static_cast<double>(c.segments));
 		add(bytes, labels_of(c.labels), static_cast<double>(c.bytes));
 		add(ended, labels_of(c.labels), static_cast<double>(c.ended));
+		if (std::any_of(c.busy_s.begin(), c.busy_s.end(), [](auto n) { return n > 0; })) {
+			add_histogram(busy, labels_of(c.labels), c.busy_s, c.busy_sum_s,
+				      [](std::size_t i) { return busy_edges_s[i]; });
+			add_histogram(sizes, labels_of(c.labels), c.size_bytes, c.size_sum_bytes,
+				      [](std::size_t i) { return size_edges_bytes[i]; });
+		}
 		for (std::size_t i = 0; c.decreases && i < causes; i++) {
 			const auto cause = static_cast<Cause>(i);
 			const auto n = static_cast<double>((*c.decreases)[i]);
@@ -164,7 +179,39 @@ void of_groups(Families &out, const Snapshot &s)
 			add(stamps, std::move(echo), static_cast<double>(g.echo[static_cast<std::size_t>(stamp)]));
 		}
 	}
-	for (auto *f : {&flows, &measured, &windows, &rate, &retrans, &segments, &bytes, &ended, &decreases, &lost, &stamps, &limited, &held, &idle, &sampled})
+	for (auto *f : {&flows, &measured, &windows, &rate, &retrans, &segments, &bytes, &ended, &busy, &sizes, &decreases, &lost, &stamps, &limited, &held, &idle, &sampled})
+		out.push_back(std::move(*f));
+}
+
+void of_owners(Families &out, const Snapshot &s)
+{
+	auto flows = gauge("swift_owner_flows", "Live flows of a pod, container, unit or control group");
+	auto rate = gauge("swift_owner_rate_bytes_per_second", "Bytes of them acknowledged per second");
+	auto held = gauge("swift_owner_flows_held", "Flows of them with something to send, by who holds them back");
+	auto retrans = counter("swift_owner_retransmitted_packets_total", "Packets of them sent again");
+	auto bytes = counter("swift_owner_acked_bytes_total", "Bytes of them that receivers have acknowledged");
+	auto netns = gauge("swift_netns", "Network namespaces whose flows are seen");
+	const auto labels = [](const std::string &in, const std::string &owner) {
+		return Labels{{"netns", in}, {"owner", owner}};
+	};
+
+	for (const OwnerSummary &o : s.owners) {
+		add(flows, labels(o.netns, o.name), static_cast<double>(o.flows));
+		add(rate, labels(o.netns, o.name), o.rate_Bps);
+		for (std::size_t i = 1; i < bounds; i++) {
+			Labels l = labels(o.netns, o.name);
+
+			l.push_back({"by", std::string(bound_text(static_cast<Bound>(i)))});
+			if (o.held[i] > 0) // most owners are held back by few
+				add(held, std::move(l), static_cast<double>(o.held[i]));
+		}
+	}
+	for (const OwnerCounters &c : s.owner_counters) {
+		add(retrans, labels(c.netns, c.name), static_cast<double>(c.retrans_pkts));
+		add(bytes, labels(c.netns, c.name), static_cast<double>(c.bytes));
+	}
+	add(netns, {}, static_cast<double>(s.netns));
+	for (auto *f : {&flows, &rate, &held, &retrans, &bytes, &netns})
 		out.push_back(std::move(*f));
 }
 
@@ -218,6 +265,11 @@ void of_service(Families &out, const Snapshot &s, const CollectStats &collect, c
 	auto searches_refused = counter("swiftd_searches_refused_total", "Searches that were refused: too many waited");
 	auto ended = counter("swiftd_sse_ended_total", "Event streams that were ended: their readers were too slow");
 	auto age = gauge("swiftd_snapshot_age_seconds", "Time since the newest look at the host's flows");
+	auto ended_flows = counter("swiftd_ended_flows_total", "Flows that the kernel told the end of");
+	auto ended_unseen = counter("swiftd_ended_unseen_total", "Of them, flows that no look had seen");
+	auto overruns = counter("swiftd_ended_overruns_total",
+				"Times that the kernel had to leave out flows that ended, nobody knows how many");
+	auto ended_dropped = counter("swiftd_ended_dropped_total", "Flows that ended and came too fast to be counted");
 	auto resident = gauge("process_resident_memory_bytes", "Resident memory size in bytes");
 	auto cpu = counter("process_cpu_seconds_total", "Total user and system CPU time spent in seconds");
 	auto other = gauge("swift_flows_in_other", "Flows whose prefix had to be counted as other");
@@ -239,7 +291,11 @@ void of_service(Families &out, const Snapshot &s, const CollectStats &collect, c
 	add(searches_cancelled, {}, static_cast<double>(http.searches.cancelled.load()));
 	add(searches_refused, {}, static_cast<double>(http.searches.refused.load()));
 	add(other, {}, static_cast<double>(s.summary.totals.dropped_prefixes));
-	for (auto *f : {&seconds, &collections, &errors, &requests, &connections, &dropped, &ended, &searches,
+	add(ended_flows, {}, static_cast<double>(s.ended.flows));
+	add(ended_unseen, {}, static_cast<double>(s.ended.unseen));
+	add(overruns, {}, static_cast<double>(s.ended.losses.overruns));
+	add(ended_dropped, {}, static_cast<double>(s.ended.losses.dropped));
+	for (auto *f : {&seconds, &collections, &ended_flows, &ended_unseen, &overruns, &ended_dropped, &errors, &requests, &connections, &dropped, &ended, &searches,
 			&searches_cancelled, &searches_refused, &age,
 			&resident, &cpu, &other})
 		out.push_back(std::move(*f));
@@ -259,6 +315,7 @@ std::string metrics_text(const Snapshot &s, const CollectStats &collect, const H
 			      {Part::tx_host, "tx"}, {Part::tx_nic, "tx_nic"}}));
 	all.push_back(delays(s, "swift_target_seconds", "Targets of the fabric delay", {{Part::target, ""}}));
 	of_groups(all, s);
+	of_owners(all, s);
 	of_clocks(all, s);
 	of_module(all, s);
 	of_service(all, s, collect, http, age_s);

@@ -42,6 +42,13 @@ const std::vector<Option> &table()
 		 "most destination prefixes at a time; flows to more are counted as \"other\""},
 		{"collect.history_s", FIELD(collect, history_s), 10, 3600, {}, "s", true,
 		 "how far back the API's histories go, 300 points at most"},
+		{"collect.netns", FIELD(collect, netns), 0, 0, {"auto", "own", "all"}, "", true,
+		 "whose flows: all network namespaces of the host; own: swiftd's alone; auto: all if they can be "
+		 "entered"},
+		{"collect.max_owners", FIELD(collect, max_owners), 1, 4096, {}, "", true,
+		 "most pods, containers, units and control groups at a time; flows of more are counted as \"other\""},
+		{"collect.ended", FIELD(collect, ended), 0, 0, {}, "", true,
+		 "count each flow once more when it ends, those too that no look has seen"},
 		{"http.listen", FIELD(http, listen), -no_limit, no_limit, {}, "", false,
 		 "addresses and ports to serve on; [::1]:9464 for IPv6; port 0: any free one"},
 		{"http.max_connections", FIELD(http, max_connections), 4, 10000, {}, "", false,

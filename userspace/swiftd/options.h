@@ -24,6 +24,9 @@ struct Config {
 		std::vector<std::string> prefixes;
 		std::int64_t max_prefixes = 256;
 		std::int64_t history_s = 300;
+		std::string netns = "auto";
+		std::int64_t max_owners = 64;
+		bool ended = true;
 	} collect;
 	struct Http {
 		std::vector<std::string> listen = {"127.0.0.1:9464"};

@@ -210,8 +210,11 @@ void Service::collect()
 	const auto interval_ns = static_cast<std::int64_t>(config_.collect.interval_s * 1e9);
 	auto s = collector_->collect([] { sd_notify(0, "WATCHDOG=1"); });
 
+	// The module's target is each namespace's own.
+	const bool of_all = config_.tune.knob != "module" || !config_.tune.enabled;
+
 	if (s)
-		tuning_.observe(*(*s)->flows, [this](const auto &show) { return collector_->visit_flows(show); }, (*s)->time_s);
+		tuning_.observe(of_all ? *(*s)->flows : *of_own_netns((*s)->flows), [this](const auto &show) { return collector_->visit_flows(show); }, (*s)->time_s);
 
 	const auto rest_ns =
 		static_cast<std::int64_t>(collector_->cpu_s() * 1e9 * 100 / config_.collect.max_cpu_percent);

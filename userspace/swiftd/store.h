@@ -15,8 +15,11 @@
 #include <unordered_map>
 #include <vector>
 
+#include "cgroups.h"
+#include "ended_flows.h"
 #include "flow_table.h"
 #include "options.h"
+#include "socket_processes.h"
 #include "summary.h"
 #include "tuner.h"
 
@@ -31,6 +34,11 @@ struct ClockRow {
 	std::optional<double> age_s;
 };
 
+// From the kernel's own tick on.
+inline constexpr std::array<double, 9> busy_edges_s = {0.001, 0.004, 0.016, 0.064, 0.256, 1.024, 4.096, 16.384, 65.536};
+inline constexpr std::array<double, 10> size_edges_bytes = {1 << 10, 1 << 12, 1 << 14, 1 << 16, 1 << 18,
+							    1 << 20, 1 << 22, 1 << 24, 1 << 26, 1 << 28};
+
 // Since swiftd has known the group: what Prometheus calls counters.
 struct GroupCounters {
 	FlowGroup labels;
@@ -39,9 +47,30 @@ struct GroupCounters {
 	std::uint64_t segments = 0; // with data
 	std::uint64_t bytes = 0; // acknowledged
 	std::uint64_t ended = 0; // flows
+	// Of flows that have ended and had sent something: their times with data, and their sizes.
+	std::array<std::uint64_t, busy_edges_s.size() + 1> busy_s{};
+	std::array<std::uint64_t, size_edges_bytes.size() + 1> size_bytes{};
+	double busy_sum_s = 0;
+	double size_sum_bytes = 0;
 	std::optional<std::array<std::uint64_t, causes>> decreases;
 	std::array<DelayBuckets, parts> buckets{};
 	std::array<double, parts> sum_ns{};
+};
+
+// The same of an owner.
+struct OwnerCounters {
+	std::string netns;
+	std::string name;
+	std::int64_t seen_ns = 0;
+	std::uint64_t retrans_pkts = 0;
+	std::uint64_t bytes = 0;
+};
+
+// Flows at their end, since the start; where collect.ended is off, or cannot be, all 0.
+struct EndedTotals {
+	std::uint64_t flows = 0;
+	std::uint64_t unseen = 0; // of them, by any look
+	EndedLosses losses;
 };
 
 struct CollectStats {
@@ -83,6 +112,10 @@ struct Snapshot {
 	std::vector<ClockRow> clocks;
 	TuneRow tune;
 	std::vector<GroupCounters> counters;
+	std::vector<OwnerSummary> owners; // most flows first; more than are allowed are one, "other"
+	std::vector<OwnerCounters> owner_counters;
+	std::size_t netns = 1; // network namespaces that were looked at
+	EndedTotals ended;
 	std::uint64_t retrans_pkts = 0; // since the start
 	CollectStats collect;
 	double cpu_seconds = 0; // of the process
@@ -160,6 +193,12 @@ public:
 	// 0 until collection has begun; then within how much time a snapshot has to come.
 	[[nodiscard]] double late_after_s() const;
 
+	// Who has a socket open; may take some milliseconds.
+	[[nodiscard]] std::optional<Process> process_of(std::uint32_t inode, const std::string &cgroup) const
+	{
+		return processes_.find(inode, cgroup);
+	}
+
 	HttpStats http;
 
 private:
@@ -168,6 +207,7 @@ private:
 	void add_groups(const Summary &summary);
 	void add_flows(const FlowSet &set);
 
+	mutable SocketProcesses processes_{Cgroups::find_mount()}; // has a lock of its own
 	mutable std::mutex mutex_;
 	std::shared_ptr<const Snapshot> newest_;
 	std::optional<Trouble> trouble_;
