@@ -8,6 +8,7 @@ export const holders: Held[] = ["fabric", "host", "mixed", "application", "recei
 
 export type Quantiles = schema.Quantiles;
 export type PrefixRow = schema.Group;
+export type OwnerRow = schema.Owner;
 export type Clock = schema.Clock;
 export type DelaySeries = schema.Series;
 export type Summary = schema.Summary;
@@ -24,7 +25,7 @@ export class ApiError extends Error {
 	}
 }
 
-export const prefixKey = (p: PrefixRow): string => `${p.dst_prefix}|${p.cc}|${p.iface}`;
+export const prefixKey = (p: PrefixRow): string => `${p.dst_prefix}|${p.cc}|${p.iface}${p.netns ? `|${p.netns}` : ""}`;
 
 const tokenKey = "swiftd-token";
 export function setToken(token: string): void {

@@ -13,7 +13,7 @@ export function Flows(p: { route: Route }) {
 	const get = (name: string): string => p.route.params.get(name) ?? "";
 	const sort = get("sort") || "rtt", order = get("order") || "desc";
 	const limit = Number(get("limit")) || 50, offset = Number(get("offset")) || 0;
-	const asked = query({ sort, order, limit, offset, cc: get("cc"), prefix: get("prefix"), held_by: get("held_by"), q: get("q") });
+	const asked = query({ sort, order, limit, offset, cc: get("cc"), prefix: get("prefix"), held_by: get("held_by"), netns: get("netns"), owner: get("owner"), q: get("q") });
 
 	const [list, set] = useState<FlowList | null>(null);
 	const [wrong, setWrong] = useState("");
@@ -47,6 +47,9 @@ export function Flows(p: { route: Route }) {
 			</select>
 		</label>
 	);
+	const ofOwners = (name: "netns" | "owner"): string[] =>
+		[...new Set([...(summary?.owners?.map((o) => o[name] ?? "") ?? []), get(name)])].filter((v) => v && v !== "/" && v !== "other").sort();
+	const namespaces = ofOwners("netns"), owners = ofOwners("owner");
 	const last = list ? Math.min(offset + list.flows.length, list.matched) : 0;
 	return (
 		<Panel title="Flows" note={list ? `${f.count(list.matched)} of ${f.count(list.total)}` : ""} id="flows">
@@ -55,6 +58,8 @@ export function Flows(p: { route: Route }) {
 				{select("cc", "CC", names((r) => r.cc, get("cc")), "all", get("cc"))}
 				{select("prefix", "Destination", names((r) => r.dst_prefix, get("prefix")).filter((n) => n !== "other"), "all", get("prefix"))}
 				{select("held_by", "Held by", holders, "any", get("held_by"))}
+				{owners.length > 1 || get("owner") ? select("owner", "Owner", owners, "any", get("owner")) : null}
+				{namespaces.length > 1 || get("netns") ? select("netns", "Namespace", namespaces, "all", get("netns")) : null}
 				{select("limit", "Rows", sizes.includes(limit) ? sizes : [...sizes, limit], null, limit)}
 				<span class="pager">
 					<span id="range">{list && list.matched ? `${f.count(Math.min(offset + 1, list.matched))}\u2013${f.count(last)} of ${f.count(list.matched)}` : ""}</span>
@@ -68,7 +73,7 @@ export function Flows(p: { route: Route }) {
 					<FlowTable flows={list.flows} sort={sort} order={order} caption="Flows"
 						onSort={(s, o) => setParams(p.route, { sort: s, order: o, offset: "" })} />
 					{list.flows.length === 0 ? (
-						<Empty title="No flow matches."><button type="button" onClick={() => setParams(p.route, { q: "", cc: "", prefix: "", held_by: "", offset: "" })}>Show all {f.count(list.total)}</button></Empty>
+						<Empty title="No flow matches."><button type="button" onClick={() => setParams(p.route, { q: "", cc: "", prefix: "", held_by: "", netns: "", owner: "", offset: "" })}>Show all {f.count(list.total)}</button></Empty>
 					) : null}
 				</>
 			)}

@@ -2,10 +2,10 @@
 // The first page: is it the network or the host? One row a destination, worst first, and
 // what is behind the chosen one.
 import { useEffect, useState } from "preact/hooks";
-import { getJson, prefixKey, query, type Clock, type Flow, type FlowList, type Bound, type PrefixRow, type Quantiles, type Summary } from "./api";
+import { getJson, holders, prefixKey, query, type Clock, type Flow, type FlowList, type Bound, type Held, type OwnerRow, type PrefixRow, type Quantiles, type Summary } from "./api";
 import { DelayChart, RateChart } from "./chart";
 import * as f from "./format";
-import { Empty, FlowTable, HeadRow, LimitChip, noFlows, Num, Panel, SplitBar, useLive, type Column } from "./parts";
+import { Empty, FlowTable, HeadRow, LimitChip, noFlows, Num, ownerText, Panel, SplitBar, useLive, type Column } from "./parts";
 import { flowLink, setParams, type Route } from "./route";
 
 // Worst first: what is limited before what is not, then by the delay that the limit adds.
@@ -64,7 +64,7 @@ function Destinations(p: { rows: PrefixRow[]; chosen: PrefixRow; route: Route })
 									<td class="left wrap">{r.verdict.text}</td>
 									<td class="left clip">
 										<button type="button" class="plain" aria-pressed={chosen} onClick={choose}>{r.dst_prefix}</button>{" "}
-										<span class="dim">{r.cc}, {r.iface}</span>
+										<span class="dim">{r.cc}, {r.iface}{r.netns ? ", other namespaces" : ""}</span>
 									</td>
 									<td class="left"><SplitBar fabric={r.fabric_ns?.p50} host={r.host_ns?.p50} target={r.target_ns?.p50} scale_ns={scale_ns} /></td>
 									<td><Num v={r.fabric_ns?.p50} as={f.time} /></td>
@@ -92,6 +92,7 @@ function Facts(p: { s: Summary }) {
 			<div><dt>TCP flows</dt><dd id="total-flows"><Num v={totals.flows} as={f.count} /></dd></div>
 			<div><dt>run swift</dt><dd id="total-swift"><Num v={totals.swift_flows} as={f.count} /></dd></div>
 			<div title="Too long a handshake RTT for a datacenter: they run Reno"><dt>guarded</dt><dd id="total-guarded"><Num v={totals.guarded_flows} as={f.count} /></dd></div>
+			{(p.s.netns ?? 1) > 1 ? <div title="Network namespaces of this host whose flows are seen"><dt>namespaces</dt><dd id="total-netns"><Num v={p.s.netns} as={f.count} /></dd></div> : null}
 			<div><dt>rate</dt><dd id="total-rate"><Num v={totals.rate_bps} as={f.rate} /></dd></div>
 			<div><dt>retransmitted</dt><dd id="total-retrans"><Num v={totals.retrans_pkts} as={f.count} /> <span class="unit">pkts</span></dd></div>
 			<div title={histograms === "bpf" ? "Every window decision is counted, in BPF" : "From the flows' state once an interval: short spikes may be missed"}>
@@ -214,6 +215,57 @@ function Clocks(p: { clocks: Clock[] }) {
 	);
 }
 
+const ownerColumns: Column[] = [
+	{ key: "owner", title: "Owner", left: true, width: "auto" },
+	{ key: "netns", title: "Namespace", left: true, width: "12rem", help: "Network namespace" },
+	{ key: "held", title: "Held by", left: true, width: "9rem", help: "What holds most of its flows back that have something to send, and how many" },
+	{ key: "fabric", title: "Fabric", width: "4.9rem", help: "Mean delay in the fabric" },
+	{ key: "host", title: "Host", width: "4.9rem", help: "Mean delay in both hosts" },
+	{ key: "rtt", title: "RTT", width: "4.9rem", help: "Mean" },
+	{ key: "flows", title: "Flows", width: "4.4rem" },
+	{ key: "rate", title: "Rate", width: "5.8rem" },
+];
+
+function mostHeld(o: OwnerRow): Held | null {
+	const most = holders.reduce((a, b) => (o.held[b] > o.held[a] ? b : a));
+	return o.held[most] > 0 ? most : null;
+}
+
+// Where more than one has flows: pods, containers, units, control groups.
+function OwnersPanel(p: { rows: OwnerRow[] }) {
+	const named = p.rows.filter((o) => ownerText(o));
+	if (named.length === 0 || p.rows.length < 2)
+		return null;
+	return (
+		<Panel title="Owners" note="pods, containers, units and control groups, most flows first" id="owners">
+			<div class="scroll tall" tabIndex={0} role="region" aria-label="Owners">
+				<table class="owners">
+					<HeadRow columns={ownerColumns} />
+					<tbody>
+						{p.rows.map((o) => {
+							const held = mostHeld(o), name = o.owner ?? f.unknown;
+							return (
+								<tr key={`${o.netns} ${o.owner}`} data-owner={name}>
+									<td class="left clip" title={o.cgroup ?? ""}>
+										{o.owner === other ? name : <a href={`#/flows?${query({ owner: o.owner ?? "", netns: o.netns ?? "" })}`}>{name}</a>}
+									</td>
+									<td class="left clip dim" title={o.netns ?? ""}>{o.netns ?? f.unknown}</td>
+									<td class="left"><LimitChip limit={held} />{held ? <span class="dim"> {o.held[held]} of {o.flows}</span> : null}</td>
+									<td><Num v={o.fabric_ns} as={f.time} /></td>
+									<td><Num v={o.host_ns} as={f.time} /></td>
+									<td><Num v={o.rtt_ns} as={f.time} /></td>
+									<td><Num v={o.flows} as={f.count} /></td>
+									<td><Num v={o.rate_bps} as={f.rate} /></td>
+								</tr>
+							);
+						})}
+					</tbody>
+				</table>
+			</div>
+		</Panel>
+	);
+}
+
 // The flows of a destination, asked for with each summary; never two questions at a time.
 function useFlowsOf(row: PrefixRow | undefined, time_s: number): FlowList | null {
 	const [list, set] = useState<{ key: string; list: FlowList } | null>(null);
@@ -277,6 +329,7 @@ export function Overview(p: { route: Route }) {
 					</Panel>}
 				</>
 			)}
+			<OwnersPanel rows={s.owners ?? []} />
 			<Clocks clocks={s.clocks} />
 		</>
 	);

@@ -123,19 +123,27 @@ const flowColumns: Column[] = [
 	{ key: "age", title: "Age", sort: "age", width: "5.5rem" },
 ];
 
+const ownerColumn: Column = { key: "owner", title: "Owner", left: true, width: "9rem", help: "Pod, container, systemd unit or control group whose socket it is" };
+
+// "/", the root of all control groups, tells nothing.
+export const ownerText = (x: { owner?: string | null }): string => (x.owner && x.owner !== "/" ? x.owner : "");
+
 export function FlowTable(p: { flows: Flow[]; sort?: string; order?: string; onSort?: (sort: string, order: "asc" | "desc") => void; caption: string }) {
 	const delay = (x: Flow): number => Math.max((x.fabric_ns ?? 0) + (x.host_ns ?? 0), x.target_ns ?? 0);
 	const scale_ns = Math.max(1, ...p.flows.map(delay));
+	const owners = p.flows.some((x) => ownerText(x));
+	const columns = owners ? [...flowColumns.slice(0, 1), ownerColumn, ...flowColumns.slice(1)] : flowColumns;
 	return (
 		<div class="scroll" tabIndex={0} role="region" aria-label={p.caption}>
-			<table class="flows">
-				<HeadRow columns={flowColumns} {...(p.sort ? { sort: p.sort } : {})} {...(p.order ? { order: p.order } : {})} {...(p.onSort ? { onSort: p.onSort } : {})} />
+			<table class={owners ? "flows wide" : "flows"}>
+				<HeadRow columns={columns} {...(p.sort ? { sort: p.sort } : {})} {...(p.order ? { order: p.order } : {})} {...(p.onSort ? { onSort: p.onSort } : {})} />
 				<tbody>
 					{p.flows.map((x) => (
 						<tr key={x.id} data-flow={x.id}>
 							<td class="left clip" title={`${x.local} \u2192 ${x.remote}${x.iface ? ` by ${x.iface}` : ""}`}>
 								<a href={flowLink(x.id)}>{x.remote}</a> <span class="dim">from {x.local}</span>
 							</td>
+							{owners ? <td class="left clip" title={`${x.cgroup ?? ""}${x.netns ? ` in network namespace ${x.netns}` : ""}`}>{ownerText(x) || <span class="dim">{f.unknown}</span>}</td> : null}
 							<td class="left clip" title={x.cc}>{x.cc}</td>
 							<td class="left"><LimitChip limit={x.held_by} /></td>
 							<td class="left"><SplitBar fabric={x.fabric_ns} host={x.host_ns} target={x.target_ns} scale_ns={scale_ns} /></td>
