@@ -82,9 +82,14 @@ def kubernetes():
             assert not any(path != other and path.startswith(other + "/") for other in paths), f"{path} lies in another mount"
         mounted |= {m["name"] for m in container["volumeMounts"]}
     assert mounted == volumes, f"volumes and mounts differ: {mounted ^ volumes}"
-    # The rights are those of the unit, no more.
-    unit = pathlib.Path("userspace/swiftd/swiftd.service").read_text(encoding="utf-8")
-    wanted = re.search(r"^CapabilityBoundingSet=(.*)$", unit, re.M)[1].replace("CAP_", "").split()
+    # The rights are those of the unit with its drop-in for namespaces, but for those of others' processes.
+    wanted = []
+    for name in ("swiftd.service", "swiftd-netns.conf"):
+        unit = pathlib.Path("userspace/swiftd/" + name).read_text(encoding="utf-8")
+        wanted += re.search(r"^CapabilityBoundingSet=(.*)$", unit, re.M)[1].replace("CAP_", "").split()
+    wanted.remove("SYS_PTRACE")
+    netns = next(m for m in pod["containers"][0]["volumeMounts"] if m["mountPath"] == "/run/netns")
+    assert netns["mountPropagation"] == "HostToContainer", "namespaces that come later are not seen"
     assert pod["containers"][0]["securityContext"]["capabilities"]["add"] == wanted, wanted
     # swiftd without sock_diag is not ready, and goes on trying: nobody is to end it.
     swiftd = pod["containers"][0]
