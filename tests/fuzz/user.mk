@@ -20,7 +20,7 @@ needs_swiftd := $(addprefix swiftd/,api config flow_search metrics options store
 	$(needs_base) $(addprefix lib/base/,files log_histogram printable process real_system) \
 	$(needs_netlink) $(addprefix lib/netlink/,route route_parse) \
 	$(addprefix lib/flows/,diag_client diag_parse flow flow_json flow_table iface_map summary verdict) \
-	$(addprefix lib/,clocks/clock_fit tune/tuner)
+	$(addprefix lib/,clocks/clock_fit tune/tuner tune/turns)
 $(OUT)/fuzz_genl: LIBRARIES := -lmnl
 $(OUT)/fuzz_swiftd: LIBRARIES := -ltomlplusplus -lfmt -lprometheus-cpp-core -lmnl
 

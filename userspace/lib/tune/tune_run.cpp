@@ -148,22 +148,21 @@ Error cannot_tune(const TargetKnob &knob, const Error &held)
 
 } // namespace
 
-TuneObservation observe_flows(const FlowSet &set, const std::string &cc,
-			      const std::optional<Prefix> &prefix)
+TuneObservation observe_rows(const FlowSet &set, std::span<const std::uint32_t> rows)
 {
 	TuneObservation seen;
 	std::vector<std::uint32_t> srtt_us;
 	std::size_t limited = 0;
 
 	seen.length_s = set.interval_s;
-	for (const FlowRow &row : set.rows) {
-		if (!counts(set, row, cc, prefix))
-			continue;
+	srtt_us.reserve(rows.size());
+	for (const std::uint32_t i : rows) {
+		const FlowRow &row = set.rows[i];
+		const Bound by = held_by(row, {});
+
 		seen.flows++;
 		seen.rate_bps += 8.0 * static_cast<double>(row.rate_Bps);
 		srtt_us.push_back(row.srtt_us);
-		const Bound by = held_by(row, {});
-
 		limited += by == Bound::fabric || by == Bound::mixed;
 	}
 	if (!seen.flows)
@@ -174,6 +173,17 @@ TuneObservation observe_flows(const FlowSet &set, const std::string &cc,
 	seen.rtt_p99_ns = 1000.0 * *rank;
 	seen.fabric_limited = static_cast<double>(limited) / seen.flows;
 	return seen;
+}
+
+TuneObservation observe_flows(const FlowSet &set, const std::string &cc,
+			      const std::optional<Prefix> &prefix)
+{
+	std::vector<std::uint32_t> rows;
+
+	for (std::size_t i = 0; i < set.rows.size(); i++)
+		if (counts(set, set.rows[i], cc, prefix))
+			rows.push_back(static_cast<std::uint32_t>(i));
+	return observe_rows(set, rows);
 }
 
 void PathLearner::add(const FlowSet &set, const std::string &cc, const std::optional<Prefix> &prefix)

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,9 @@
 
 namespace swift {
 
-// The observation that the tuner wants, out of a dump: the flows of @cc (to @prefix).
+// The observation that the tuner wants, out of a dump: those rows of it.
+[[nodiscard]] TuneObservation observe_rows(const FlowSet &set, std::span<const std::uint32_t> rows);
+// The flows of @cc (to @prefix).
 [[nodiscard]] TuneObservation observe_flows(const FlowSet &set, const std::string &cc,
 					    const std::optional<Prefix> &prefix);
 

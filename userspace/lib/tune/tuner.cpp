@@ -20,8 +20,6 @@ constexpr double most_noise = 0.5; // that one observation tells of
 constexpr double noise_weight = 0.005;
 // How fast the usual throughput follows what is seen.
 constexpr double usual_weight = 0.1;
-// Turns with so different numbers of flows are not comparable.
-constexpr double max_flows_ratio = 1.5;
 // Of an attempt whose loss is just the tolerance: how likely it is taken for none, for the first
 // attempts_at_par; later ones share as much, as 1/n^2 of them. Of one that loses nothing: how likely it is not kept.
 constexpr double most_wrong = 0.01;
@@ -56,20 +54,6 @@ std::string comparison_text(const TuneComparison &c)
 	if (c.old_rtt_p99_ns > 0 && c.new_rtt_p99_ns > 0)
 		text += ", p99 RTT " + us(c.old_rtt_p99_ns) + " to " + us(c.new_rtt_p99_ns);
 	return text;
-}
-
-bool comparable(unsigned a, unsigned b)
-{
-	return std::max(a, b) <= max_flows_ratio * std::min(a, b);
-}
-
-// Student's quantile over the normal distribution's, for @freedom degrees (Cornish and Fisher).
-double student_factor(double z, double freedom)
-{
-	const double z2 = z * z;
-
-	return 1 + (z2 + 1) / (4 * freedom) + (5 * z2 * z2 + 16 * z2 + 3) / (96 * freedom * freedom) +
-	       (3 * z2 * z2 * z2 + 19 * z2 * z2 + 17 * z2 - 15) / (384 * freedom * freedom * freedom);
 }
 
 std::uint64_t mixed(std::uint64_t v) // splitmix64
@@ -283,11 +267,7 @@ void Tuner::add_four()
 	const double with_new = new_[i].rate_bps + new_[i + 1].rate_bps;
 	const double with_old = old_[i].rate_bps + old_[i + 1].rate_bps;
 	// Of their mean: the mean of a ratio to one of them would be above 1 by its variance.
-	const double gain = 2 * (with_new - with_old) / (with_new + with_old);
-
-	fours_.count++;
-	fours_.gain += gain;
-	fours_.squares += gain * gain;
+	fours_.gain.add(2 * (with_new - with_old) / (with_new + with_old));
 	fours_.old_rtt_p99_ns += (old_[i].rtt_p99_ns + old_[i + 1].rtt_p99_ns) / 2;
 	fours_.new_rtt_p99_ns += (new_[i].rtt_p99_ns + new_[i + 1].rtt_p99_ns) / 2;
 }
@@ -295,15 +275,11 @@ void Tuner::add_four()
 TuneComparison Tuner::compare() const
 {
 	TuneComparison c;
-	const double count = fours_.count;
+	const double count = fours_.gain.count();
 
-	c.pairs = 2 * fours_.count;
-	c.gain = fours_.gain / count;
-	// None at all is of a made-up link alone: the smallest keeps the ratio a number.
-	c.error = fours_.count > 1 ?
-			  std::max(std::sqrt(std::max(0.0, fours_.squares / count - c.gain * c.gain) / (count - 1)), 1e-9) *
-				  student_factor(of_few, count - 1) :
-			  1;
+	c.pairs = 2 * fours_.gain.count();
+	c.gain = fours_.gain.mean();
+	c.error = fours_.gain.error(of_few);
 	c.old_rtt_p99_ns = fours_.old_rtt_p99_ns / count;
 	c.new_rtt_p99_ns = fours_.new_rtt_p99_ns / count;
 	return c;

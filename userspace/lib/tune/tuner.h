@@ -31,6 +31,7 @@
 #include <vector>
 
 #include "result.h"
+#include "turns.h"
 
 namespace swift {
 
@@ -159,9 +160,7 @@ private:
 	std::uint64_t tried_ = 0; // in all
 	unsigned pairs_ = 0; // of the last one
 	struct { // sums of the fours that are whole
-		unsigned count = 0;
-		double gain = 0;
-		double squares = 0;
+		Moments gain;
 		double old_rtt_p99_ns = 0;
 		double new_rtt_p99_ns = 0;
 	} fours_;
