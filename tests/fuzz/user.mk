@@ -21,11 +21,13 @@ needs_swiftd := $(addprefix swiftd/,api config flow_search metrics options store
 	$(needs_netlink) $(addprefix lib/netlink/,route route_parse) \
 	$(addprefix lib/flows/,diag_client diag_parse flow flow_json flow_table iface_map summary verdict) \
 	$(addprefix lib/,clocks/clock_fit tune/tuner tune/turns)
+needs_policy := $(needs_base) lib/policy/policy $(addprefix lib/bpf/,bpf_law tunables)
 $(OUT)/fuzz_genl: LIBRARIES := -lmnl
+$(OUT)/fuzz_policy: LIBRARIES := -ltomlplusplus -lfmt
 $(OUT)/fuzz_swiftd: LIBRARIES := -ltomlplusplus -lfmt -lprometheus-cpp-core -lmnl
 
 .SECONDEXPANSION:
-$(addprefix $(OUT)/fuzz_,diag genl result probe swiftd): $(OUT)/fuzz_%: $(OUT)/fuzz_%.o $$(addprefix $(OUT)/,$$(addsuffix .o,$$(needs_$$*)))
+$(addprefix $(OUT)/fuzz_,diag genl result probe policy swiftd): $(OUT)/fuzz_%: $(OUT)/fuzz_%.o $$(addprefix $(OUT)/,$$(addsuffix .o,$$(needs_$$*)))
 	$(CXX) -fsanitize=fuzzer,address,undefined $^ -o $@ $(LIBRARIES)
 
 $(OUT)/fuzz_%.o: $(ROOT)/tests/swiftctl/fuzz_%.cpp

@@ -724,7 +724,7 @@ TEST(RealSystem, ASwiftdThatTunesHasToBeToldToStop)
 	EXPECT_NE(by_other.error().text().find("; try again when it is done"), std::string::npos);
 	if (by_swiftd.error().text().find("another swiftd (pid ") == std::string::npos)
 		GTEST_SKIP() << "this file system's locks name no process: " << by_swiftd.error().text();
-	EXPECT_NE(by_swiftd.error().text().find("; switch [tune] off in its configuration, or stop it"), std::string::npos)
+	EXPECT_NE(by_swiftd.error().text().find("; switch [tune] and [policy] off in its configuration, or stop it"), std::string::npos)
 		<< by_swiftd.error().text();
 	EXPECT_EQ(by_swiftd.error().text().find("try again"), std::string::npos) << by_swiftd.error().text();
 }

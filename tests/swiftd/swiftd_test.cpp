@@ -139,7 +139,12 @@ TEST(FlowTable, NamespacesAndOwnersAreToldApart)
 	EXPECT_EQ(who(0), "home: a.service");
 	EXPECT_EQ(who(1), "web: a.service");
 	EXPECT_EQ(who(2), "web: b.service");
-	EXPECT_EQ(of_own_netns(set)->rows.size(), 1U);
+	EXPECT_EQ(of_own_targets(set)->rows.size(), 1U);
+
+	auto mixed = std::make_shared<FlowSet>(*set);
+
+	mixed->rows[1].from_bpf = true; // a variant's targets are all namespaces'
+	EXPECT_EQ(of_own_targets(mixed)->rows.size(), 2U);
 
 	const Summary s = summarize(*set, {}, {});
 

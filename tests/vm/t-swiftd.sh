@@ -170,6 +170,60 @@ ok 'swiftd: and tries again' wait_until 90 or_later in_turn
 swiftd_stop
 ok 'swiftd: ended, it takes back what it tried' eval "jq -e --argjson t \$(target) '.kept.base_target_ns == \$t and (.running | not)' /run/tcp_swift/tune-sysctl-*.json"
 ok 'swiftd: and swiftctl the rest' eval "at_h1 '$swiftctl' tune --undo && [ \$(target) = $was_target ]"
+
+# --- Policy ---------------------------------------------------------------------------------------
+
+policy() { # VERSION TARGET_NS EXPIRES [GUARD]
+	cat >"$work/policy.toml" <<-TOML
+		version = "$1"
+		author = "t-swiftd"
+		expires = $3
+		[guard]
+		enabled = ${4:-false}
+		[[target]]
+		target_policy = "static"
+		base_target_ns = $2
+	TOML
+}
+reread() { # the file, and it was
+	local reloads
+	reloads=$(grep -c 'reload: ' "$work/swiftd.log")
+	kill -HUP "$swiftd_pid"
+	wait_until 30 or_later eval "[ \"\$(grep -c 'reload: ' '$work/swiftd.log')\" -gt $reloads ]"
+}
+in_s() { date -u -d "+$1 sec" +%FT%TZ; }
+policy_is() { becomes 60 ".policy | .state == \"$1\" and .version == $2" && [ "$(target)" = "$3" ]; } # STATE VERSION TARGET_NS
+was_policy=$(in_ns h1 sysctl -n net.ipv4.tcp_swift.target_policy)
+policy 1 "$((was_target + 500000))" "$(in_s 86400)"
+ok 'swiftd: a policy is in force' eval "at_h1 '$swiftctl' policy check --here '$work/policy.toml' >'$work/said' && swiftd_start -- --policy.file='$work/policy.toml' && policy_is in_force '\"1\"' $((was_target + 500000))"
+diag "$(tail -n 1 "$work/said")"
+ok 'swiftd: /metrics names it' eval "page /metrics >'$work/metrics' && promtool check metrics <'$work/metrics' && grep -qx 'swift_policy_info{version=\"1\",author=\"t-swiftd\"} 1' '$work/metrics'"
+ok 'swiftd: swiftctl shows it' eval "at_h1 '$swiftctl' policy show --json | jq -e '.in_force.version == \"1\" and .targets[0].as_policy'"
+ok 'swiftd: nobody else tunes it' eval "at_h1 '$swiftctl' tune --apply --learn 0 2>'$work/said' && false || grep -q 'switch \[tune\] and \[policy\] off' '$work/said'"
+policy 2 9 "$(in_s 86400)"
+reread
+ok 'swiftd: a wrong line changes nothing, and is named' eval "policy_is refused '\"1\"' $((was_target + 500000)) && jq -e '.policy.reason | endswith(\"policy.toml:8: target.base_target_ns: '\\''9'\\'' (allowed: 1000 to 1000000000)\")' '$work/summary.json'"
+kill -KILL "$swiftd_pid"
+wait "$swiftd_pid" 2>/dev/null
+ok 'swiftd: killed and started again, with the wrong file still there' eval "swiftd_start -- --policy.file='$work/policy.toml' && policy_is refused '\"1\"' $((was_target + 500000))"
+# Far below the path's length: no window grows.
+policy 3 1000 "$(in_s 86400)" true
+reread
+ok 'swiftd: targets that starve flows are set' becomes 30 '.policy | .version == "3" and .guard == "trying"'
+ok 'swiftd: and put back by the guard, to the policy before' policy_is put_back '"1"' "$((was_target + 500000))"
+diag "$(jq -r .policy.reason "$work/summary.json")"
+ok 'swiftd: for good' eval "reread && policy_is put_back '\"1\"' $((was_target + 500000))"
+policy 4 "$((was_target + 1000000))" "$(in_s 12)"
+reread
+ok 'swiftd: a policy that ends soon' policy_is in_force '"4"' "$((was_target + 1000000))"
+ok 'swiftd: it ends, and its targets with it' policy_is expired null "$was_target"
+ok 'swiftd: all of them' eval "[ \$(in_ns h1 sysctl -n net.ipv4.tcp_swift.target_policy) = $was_policy ]"
+policy 5 "$((was_target + 500000))" "$(in_s 86400)"
+reread
+ok 'swiftd: the next one' policy_is in_force '"5"' "$((was_target + 500000))"
+swiftd_stop
+ok 'swiftd: stopped, it leaves its targets' eval "[ \$(target) = $((was_target + 500000)) ]"
+ok 'swiftd: which swiftctl takes back' eval "at_h1 '$swiftctl' policy undo && [ \$(target) = $was_target ] && ! ls /run/tcp_swift/policy-*.json"
 ok 'swiftd: starts without it' swiftd_start
 
 # --- Telemetry --------------------------------------------------------------------------------------

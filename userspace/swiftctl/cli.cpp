@@ -18,6 +18,7 @@
 #include "enable.h"
 #include "flows.h"
 #include "manual.h"
+#include "policy_verb.h"
 #include "probe.h"
 #include "report.h"
 #include "say.h"
@@ -31,7 +32,8 @@ namespace {
 
 // In the order of --help.
 constexpr std::array verbs = {&flows_verb, &enable_verb, &disable_verb, &doctor_verb, &probe_verb, &clock_verb,
-			      &bpf_verb,   &delays_verb, &ab_verb,	&report_verb, &top_verb,   &tune_verb};
+			      &bpf_verb,   &delays_verb, &ab_verb,	&report_verb, &top_verb,   &tune_verb,
+			      &policy_verb};
 
 constexpr const char *examples =
 	"Examples:\n"

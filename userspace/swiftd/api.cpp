@@ -262,6 +262,22 @@ json tune_json(const TuneRow &t)
 		{"events", std::move(events)}};
 }
 
+json policy_json(const PolicyRow &p)
+{
+	const auto or_null = [](const auto &v, bool there) { return there ? json(v) : json(); };
+	const bool in_force = !p.version.empty();
+
+	return {{"state", p.state},
+		{"reason", p.reason},
+		{"version", or_null(p.version, in_force)},
+		{"author", or_null(p.author, in_force)},
+		{"expires_s", or_null(p.expires_s, in_force)},
+		{"since_s", or_null(p.since_s, in_force)},
+		{"targets", p.targets},
+		{"guard", or_null(p.guard, in_force)},
+		{"ended", p.ended}};
+}
+
 // The wall clock may have been set meanwhile: old points are told in today's time.
 json history_json(const History &history, const View &view, bool windows)
 {
@@ -320,7 +336,7 @@ Response get_summary(const Items &items, const News &news, const View &view)
 		history = value == "1";
 	}
 	// Of one snapshot there may be more than one summary, then.
-	const std::string trouble = news.trouble ? news.trouble->text + dumped(tune_json(news.trouble->tune)) : "";
+	const std::string trouble = news.trouble ? news.trouble->text + dumped(tune_json(news.trouble->tune)) + dumped(policy_json(news.trouble->policy)) : "";
 
 	if (!history)
 		return cached_response(view, s, "summary " + trouble,
@@ -554,7 +570,8 @@ json summary_json(const Snapshot &s, const HostFacts &facts, const std::optional
 		{"prefixes", std::move(groups)},
 		{"owners", std::move(owners)},
 		{"clocks", std::move(clocks)},
-		{"tune", tune_json(trouble ? trouble->tune : s.tune)}};
+		{"tune", tune_json(trouble ? trouble->tune : s.tune)},
+		{"policy", policy_json(trouble ? trouble->policy : s.policy)}};
 
 	if (trouble)
 		j["error"] = trouble->text;

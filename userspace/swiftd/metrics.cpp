@@ -251,6 +251,29 @@ void of_module(Families &out, const Snapshot &s)
 	out.push_back(std::move(counters));
 }
 
+// A version and an author at a time: a policy that goes takes its series with it.
+void of_policy(Families &out, const Snapshot &s)
+{
+	const PolicyRow &p = s.policy;
+	auto info = gauge("swift_policy_info", "1: the policy that is in force, by version and author");
+	auto targets = gauge("swift_policy_targets", "Targets that it has set here");
+	auto expires = gauge("swift_policy_expiry_timestamp_seconds", "When it expires, since 1970");
+	auto state = gauge("swift_policy_state", "What has become of policy.file: 1 for that state");
+	auto ended = counter("swift_policy_ended_total", "Policies whose targets went back, by what ended them");
+
+	if (!p.version.empty()) {
+		add(info, {{"version", p.version}, {"author", p.author}}, 1);
+		add(targets, {}, static_cast<double>(p.targets));
+		add(expires, {}, static_cast<double>(p.expires_s));
+	}
+	if (p.state != "off" || !p.version.empty())
+		add(state, {{"state", p.state}}, 1);
+	for (const auto &[by, n] : p.ended)
+		add(ended, {{"by", by}}, static_cast<double>(n));
+	for (auto *f : {&info, &targets, &expires, &state, &ended})
+		out.push_back(std::move(*f));
+}
+
 void of_service(Families &out, const Snapshot &s, const CollectStats &collect, const HttpStats &http, double age_s)
 {
 	auto seconds = family("swiftd_collect_seconds", "Time that a look at the host's flows took",
@@ -318,6 +341,7 @@ std::string metrics_text(const Snapshot &s, const CollectStats &collect, const H
 	of_owners(all, s);
 	of_clocks(all, s);
 	of_module(all, s);
+	of_policy(all, s);
 	of_service(all, s, collect, http, age_s);
 	std::erase_if(all, [](const auto &f) { return f.metric.empty(); });
 	return prometheus::TextSerializer().Serialize(all);

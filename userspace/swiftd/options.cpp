@@ -93,6 +93,8 @@ const std::vector<Option> &table()
 		 "after the best was found: time until it looks again"},
 		{"tune.learn_s", FIELD(tune, learn_s), 0, 86400, {}, "s", true,
 		 "time to learn the paths' lengths before anything is proposed"},
+		{"policy.file", FIELD(policy, file), 0, 0, {}, "", true,
+		 "file with the targets to set, as `swiftctl policy check` takes it, read now and at each reload; none: set none"},
 		{"log.level", FIELD(log, level), 0, 0, {"debug", "info", "warning", "error"}, "", true,
 		 "least severity that is logged"},
 		{"log.format", FIELD(log, format), 0, 0, {"auto", "journal", "text"}, "", false,
@@ -329,6 +331,10 @@ Result<void> check_config(const Config &config)
 		return Error{fmt::format("tune.enabled with tune.knob = \"{}\": collect.ccs has to contain \"{}\" "
 					 "or \"*\"",
 					 config.tune.knob, config.tune.cc())};
+	if (!config.policy.file.empty() && config.policy.file[0] != '/')
+		return Error{fmt::format("policy.file = {}: allowed are absolute paths", toml_string(config.policy.file))};
+	if (!config.policy.file.empty() && config.tune.enabled && config.tune.apply)
+		return Error{"policy.file with tune.apply = true: both would set targets; allowed is one of them"};
 	if (config.http.tls_certificate.empty() != config.http.tls_key.empty())
 		return Error{"http.tls_certificate and http.tls_key: allowed are both or neither"};
 	if (elsewhere && config.http.token_file.empty() && !config.http.allow_anonymous)

@@ -60,6 +60,9 @@ struct Config {
 		bool operator==(const Tune &) const = default;
 		[[nodiscard]] std::string cc() const { return knob == "module" ? "swift" : knob; }
 	} tune;
+	struct PolicyFrom {
+		std::string file;
+	} policy;
 	struct Log {
 		std::string level = "info";
 		std::string format = "auto";

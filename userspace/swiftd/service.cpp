@@ -24,6 +24,8 @@
 #include "collector.h"
 #include "http.h"
 #include "log.h"
+#include "netns.h"
+#include "policing.h"
 #include "tuning.h"
 
 namespace swift {
@@ -75,7 +77,9 @@ class Service {
 public:
 	Service(ServiceArguments arguments, const Config &config)
 		: arguments_(std::move(arguments)), config_(config), facts_(host_facts()),
-		  tuning_(*system_, [this](const Config::Tune &t) { return make_knob(t); }, config.tune)
+		  tuning_(*system_, [this](const Config::Tune &t) { return make_knob(t); }, config.tune),
+		  policing_(*system_, real_places(*system_, variants_, this_netns(), knob_patience_s(config.collect.interval_s)),
+			    this_netns(), config)
 	{
 	}
 	int run();
@@ -105,6 +109,7 @@ private:
 	std::unique_ptr<Sockets> sockets_ = real_sockets();
 	BpfVariants variants_{*system_, *sockets_, *bpf_};
 	Tuning tuning_; // ends before what it stands on
+	Policing policing_; // as does this
 	std::unique_ptr<HttpServer> http_; // ends first: it reads what the others own
 	std::int64_t due_ns_ = 0;
 	bool ready_ = false;
@@ -187,6 +192,7 @@ void Service::took_a_look(std::shared_ptr<Snapshot> s, std::int64_t next_ns)
 		spdlog::info("collection goes on");
 	trouble_.clear();
 	s->tune = tuning_.row();
+	s->policy = policing_.row();
 	s->interval_ms = next_ns / 1'000'000;
 	store_.put(std::move(s));
 }
@@ -202,7 +208,8 @@ void Service::could_not_look(const Error &why)
 	const double time_s = static_cast<double>(clock_ns(CLOCK_REALTIME)) / real_ns_per_s;
 
 	tuning_.cannot_look(time_s);
-	store_.fail({trouble_, time_s, collector_->stats(), tuning_.row()});
+	policing_.cannot_look(time_s);
+	store_.fail({trouble_, time_s, collector_->stats(), tuning_.row(), policing_.row()});
 }
 
 void Service::collect()
@@ -210,11 +217,12 @@ void Service::collect()
 	const auto interval_ns = static_cast<std::int64_t>(config_.collect.interval_s * 1e9);
 	auto s = collector_->collect([] { sd_notify(0, "WATCHDOG=1"); });
 
-	// The module's target is each namespace's own.
-	const bool of_all = config_.tune.knob != "module" || !config_.tune.enabled;
+	if (s) {
+		const auto flows = of_own_targets((*s)->flows);
 
-	if (s)
-		tuning_.observe(of_all ? *(*s)->flows : *of_own_netns((*s)->flows), [this](const auto &show) { return collector_->visit_flows(show); }, (*s)->time_s);
+		tuning_.observe(*flows, [this](const auto &show) { return collector_->visit_flows(show); }, (*s)->time_s);
+		policing_.observe(*flows, (*s)->time_s);
+	}
 
 	const auto rest_ns =
 		static_cast<std::int64_t>(collector_->cpu_s() * 1e9 * 100 / config_.collect.max_cpu_percent);
@@ -271,6 +279,7 @@ void Service::reload()
 		set_log_level(config_.log);
 		collector_->reconfigure(config_.collect);
 		tuning_.reconfigure(config_.tune);
+		policing_.reconfigure(config_);
 		told_slow_ = false;
 		for (const std::string &text : *changes)
 			spdlog::info("reload: {}", text);
@@ -314,6 +323,7 @@ int Service::run()
 			if (fd == signals_.get() && !take_signal()) {
 				sd_notify(0, "STOPPING=1");
 				tuning_.end("swiftd leaves");
+				policing_.leave();
 				spdlog::info("leaving");
 				return exit_ok;
 			}

@@ -98,6 +98,21 @@ struct TuneRow {
 	std::deque<Past> events; // the newest last
 };
 
+// Where [policy] has got to.
+struct PolicyRow {
+	std::string state = "off"; // in_force, refused, put_back, expired, overridden, unavailable
+	std::string reason; // of that state
+	// What is in force, which may be an older one than what was refused; "": none.
+	std::string version;
+	std::string author;
+	std::int64_t expires_s = 0; // since 1970, as are these
+	double since_s = 0;
+	std::size_t targets = 0; // that it has set here
+	std::string guard; // trying, watching, off
+	// What was ended since swiftd runs.
+	std::map<std::string, std::uint64_t> ended = {{"guard", 0}, {"expiry", 0}, {"withdrawal", 0}};
+};
+
 // One look at the host, never changed after it was made.
 struct Snapshot {
 	std::uint64_t number = 0; // 1, 2, ...
@@ -111,6 +126,7 @@ struct Snapshot {
 	SummaryOptions verdicts;
 	std::vector<ClockRow> clocks;
 	TuneRow tune;
+	PolicyRow policy;
 	std::vector<GroupCounters> counters;
 	std::vector<OwnerSummary> owners; // most flows first; more than are allowed are one, "other"
 	std::vector<OwnerCounters> owner_counters;
@@ -129,6 +145,7 @@ struct Trouble {
 	double time_s = 0; // of the newest attempt, since 1970
 	CollectStats collect{}; // newer than the snapshot's, as is this:
 	TuneRow tune{};
+	PolicyRow policy{};
 };
 
 struct News {

@@ -93,9 +93,9 @@ SenderState sender_state(const TcpCounters &tcp)
 	return s;
 }
 
-std::shared_ptr<const FlowSet> of_own_netns(std::shared_ptr<const FlowSet> set)
+std::shared_ptr<const FlowSet> of_own_targets(std::shared_ptr<const FlowSet> set)
 {
-	const auto other = [](const FlowRow &row) { return row.netns != 0; };
+	const auto other = [](const FlowRow &row) { return row.netns != 0 && !row.from_bpf; };
 
 	if (std::none_of(set->rows.begin(), set->rows.end(), other))
 		return set;

@@ -112,8 +112,9 @@ struct FlowSet {
 	std::size_t dropped_prefixes = 0; // flows whose prefix had to become "other"
 };
 
-// @set without the flows of other network namespaces; itself, if it has none.
-[[nodiscard]] std::shared_ptr<const FlowSet> of_own_netns(std::shared_ptr<const FlowSet> set);
+// @set without the module's flows of other network namespaces, each of which has targets of its own;
+// itself, if it has none.
+[[nodiscard]] std::shared_ptr<const FlowSet> of_own_targets(std::shared_ptr<const FlowSet> set);
 
 struct FlowTableOptions {
 	std::vector<std::string> ccs; // to keep; none, or "*": all

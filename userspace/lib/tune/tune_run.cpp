@@ -142,7 +142,7 @@ Error cannot_tune(const TargetKnob &knob, const Error &held)
 
 	// A service is never done.
 	if (why.starts_with("another swiftd "))
-		why = why.substr(0, why.rfind("; ")) + "; switch [tune] off in its configuration, or stop it";
+		why = why.substr(0, why.rfind("; ")) + "; switch [tune] and [policy] off in its configuration, or stop it";
 	return Error{"cannot tune " + knob.name() + ": " + why, {}, {}, held.code};
 }
 
