@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Fixed point: the scales that the laws use, and two square roots.
+ * Fixed point: the scales that the laws use, two square roots and a logarithm.
  *
  *  _q16  packets. 2^-16 packet is 1/65 of the smallest window (0.001 packet);
  *        a u32 reaches 65535 packets.
  *  _q24  gains and fractions of one (ai, beta, max_mdf, EWMA weights): exact to
  *        6e-5 for the smallest allowed gain, 0.001.
  *  _q28  1/sqrt(window), between 1/256 (65535 packets) and 256 (2^-16 packet).
+ *  _q8   doublings, as log2 has them.
  */
 #ifndef SWIFT_CORE_FIXED_H
 #define SWIFT_CORE_FIXED_H
@@ -70,6 +71,19 @@ SWIFT_INLINE u64 swift_inv_sqrt_q28(u32 x_q16)
 
 	/* x = m 2^(14 - shift) packets, so 1/sqrt(x) = y 2^((shift - 14) / 2). */
 	return (y_q30 << (shift / 2)) >> (7 + 30 - SWIFT_Q28_SHIFT);
+}
+
+/*
+ * log2(x), x >= 1: exact for powers of two, a straight line between them, which is up to 0.09
+ * below.
+ */
+SWIFT_INLINE u32 swift_log2_q8(u32 x)
+{
+	u32 shift = swift_leading_zero_pairs(x);
+
+	if (!(x << shift >> 31))
+		shift++;
+	return ((31 - shift) << 8) + (x << shift >> 23 & 255);
 }
 
 /* Floor of the square root. For parameters, not for the per-ACK path. */

@@ -11,6 +11,7 @@
  *                cwnd = min(fcwnd, ecwnd), each between min_cwnd and max_cwnd
  *   react:       delay < target:  w += ai * acked / w       (w >= 1)
  *                                 w += ai * acked           (w < 1, or a flow that begins)
+ *                                 down to half of that where w < 4 (D15)
  *                else, once an RTT:  w *= max(1 - beta (delay - target) / delay,
  *                                             1 - max_mdf)
  *   on loss:     once an RTT, w *= 1 - max_mdf; the retx_reset_threshold-th
@@ -20,7 +21,7 @@
  * Units: time in ns, windows in packets as q16 (fixed.h), parameters as prepared
  * by swift_params.h.
  *
- * D1 to D14 below are deviations from the letter of the paper: Documentation/paper.md has
+ * D1 to D15 below are deviations from the letter of the paper: Documentation/paper.md has
  * them all, with their reasons.
  */
 #ifndef SWIFT_CORE_SWIFT_H
@@ -177,10 +178,12 @@ static inline void swift_init(struct swift_state *s, const struct swift_params *
  * D10: the handshake crossed the path before the flow put anything into it. Its packets
  * are small: a full one takes longer, by its time on this host's link and on one like it.
  * Flows of many hosts have the same base only if they allow for the same: where they do
- * not know their links, for 1 Gb/s. @link_mbps: 0 = unknown.
+ * not know their links, for 1 Gb/s. @link_mbps: 0 = unknown. And until a flow knows how noisy
+ * hosts are (D14), it takes an eighth of that for noise, as TCP does half of its first RTT.
  */
 #define SWIFT_HANDSHAKE_LINKS 2
 #define SWIFT_HANDSHAKE_MBPS 1000
+#define SWIFT_HANDSHAKE_NOISE_SHIFT 3
 
 static inline void swift_on_handshake(struct swift_state *s, const struct swift_params *p,
 				      u64 now_ns, u32 rtt_ns, u32 mss_bytes, u32 link_mbps)
@@ -190,6 +193,7 @@ static inline void swift_on_handshake(struct swift_state *s, const struct swift_
 		      rtt_ns;
 
 	swift_base_feed(&s->base, p, now_ns, swift_saturate_u32(base_ns));
+	s->noise_ns = swift_saturate_u32(base_ns) >> SWIFT_HANDSHAKE_NOISE_SHIFT;
 }
 
 /* --- Noise of hosts (D14) --------------------------------------------------------- */
@@ -204,7 +208,8 @@ static inline void swift_on_handshake(struct swift_state *s, const struct swift_
 #define SWIFT_NOISE_SHIFT 6 /* it is of about 64 samples */
 #define SWIFT_NOISE_OUTLIER 4
 #define SWIFT_NOISE_LEAST_NS 1024 /* what one sample may always count as */
-#define SWIFT_NOISE_FACTOR 2 /* room for it */
+#define SWIFT_NOISE_HALVES 5 /* of it are room, at most */
+#define SWIFT_NOISE_NONE_LOG2 9 /* 512 packets have none, and a half more for each halving */
 #define SWIFT_NOISE_CWND 3 /* packets for which it is no more than rtt_epsilon */
 #define SWIFT_FILTER_SHIFT_MAX 4 /* the filter remembers 16 samples at most */
 #define SWIFT_FILTER_NOISE 4 /* quarters of rtt_epsilon */
@@ -264,17 +269,27 @@ SWIFT_INLINE void swift_fabric_feed(struct swift_state *s, const struct swift_pa
 }
 
 /*
+ * Room for noise: two and a half times as much, and less for more than 16 packets. Where hosts are noisy, so is
+ * what each flow believes of its path, and where the target hardly depends on the window a few us
+ * in one's favour are twice another's window: this makes it as steep as beliefs differ.
+ *
  * A small window has few samples, far from each other: between two of them the queue itself
  * moves, and flows that take that for noise grow apart. So it has no more than rtt_epsilon;
  * below one packet, where nothing can be told, all flows have just that.
  */
 SWIFT_INLINE u64 swift_noise_room_ns(const struct swift_state *s, const struct swift_params *p)
 {
-	u64 room_ns = (u64)s->noise_ns * SWIFT_NOISE_FACTOR;
+	const u32 none_q8 = (SWIFT_Q16_SHIFT + SWIFT_NOISE_NONE_LOG2) << 8;
 	u64 most_ns = p->rtt_epsilon_ns;
+	u64 room_ns = 0;
+	u32 log2_q8;
 
 	if (s->fabric.cwnd_q16 < SWIFT_Q16_ONE)
 		return most_ns;
+	log2_q8 = swift_log2_q8(s->fabric.cwnd_q16);
+	if (log2_q8 < none_q8)
+		room_ns = (u64)s->noise_ns * swift_min_u32(none_q8 - log2_q8,
+							   SWIFT_NOISE_HALVES << 8) >> 9;
 	if (s->fabric.cwnd_q16 > SWIFT_NOISE_CWND * SWIFT_Q16_ONE)
 		most_ns = most_ns * (s->fabric.cwnd_q16 / SWIFT_NOISE_CWND) >> SWIFT_Q16_SHIFT;
 	return room_ns < most_ns ? room_ns : most_ns;
@@ -360,6 +375,30 @@ SWIFT_INLINE u64 swift_step_q24(const struct swift_params *p, const struct swift
 }
 
 /*
+ * D15: a window of a packet or two that grows by a whole one doubles the queue, if thousands do,
+ * or hundreds. So a learnt base comes with half of ai below one packet; above, with what grows
+ * as the root of the window, up to ai at four packets. D3 limits it alike.
+ */
+#define SWIFT_GENTLE_CWND 4
+#define SWIFT_GENTLE_SHIFT 1 /* 1 / sqrt(4) */
+
+SWIFT_INLINE u64 swift_gentle_q16(const struct swift_params *p, u32 cwnd_q16, u64 step_q24)
+{
+	const u32 shift = SWIFT_Q28_SHIFT + SWIFT_GENTLE_SHIFT + SWIFT_Q24_SHIFT - SWIFT_Q16_SHIFT;
+	u32 above_q16 = swift_max_u32(cwnd_q16, SWIFT_Q16_ONE);
+	u64 inv_sqrt_q28 = swift_inv_sqrt_q28(above_q16);
+	u64 sqrt_q28 = inv_sqrt_q28 * above_q16 >> SWIFT_Q16_SHIFT;
+	u64 most_q16 = p->ai_q24 * sqrt_q28 >> shift;
+	u64 step_q16;
+
+	/* More packets than that are beyond the limit in any case. */
+	if (step_q24 > (u64)p->ai_q24 * SWIFT_GENTLE_CWND)
+		return most_q16;
+	step_q16 = step_q24 * inv_sqrt_q28 >> shift;
+	return step_q16 < most_q16 ? step_q16 : most_q16;
+}
+
+/*
  * Lines 7 to 11, limited by D3; rounded to nearest, and never to nothing. D12: a flow that
  * begins doubles its window each RTT, as slow start does, until a delay reaches its target.
  */
@@ -371,7 +410,10 @@ SWIFT_INLINE u32 swift_increase_q16(const struct swift_params *p, u32 cwnd_q16, 
 
 	if (starting && most_q16 < cwnd_q16)
 		most_q16 = cwnd_q16;
-	if (cwnd_q16 >= SWIFT_Q16_ONE && !starting)
+	if (p->target_policy == SWIFT_TARGET_BASE_RTT_PLUS && !starting &&
+	    cwnd_q16 < SWIFT_GENTLE_CWND * SWIFT_Q16_ONE)
+		step_q16 = swift_gentle_q16(p, cwnd_q16, step_q24);
+	else if (cwnd_q16 >= SWIFT_Q16_ONE && !starting)
 		step_q16 = SWIFT_DIV_U64((step_q24 << 8) + cwnd_q16 / 2, cwnd_q16);
 	else
 		step_q16 = step_q24 >> 8;

@@ -42,7 +42,7 @@ enum swift_target_policy {
 	X(base_target_ns, 25000, 1000, 1000000000,                                               \
 	  "base fabric target delay, 3.5 base_target")                                           \
 	X(hop_target_ns, 1000, 0, 1000000, "target added per router hop, 3.5 h-bar")             \
-	X(fs_range_ns, 400000, 0, 10000000, "most that flow scaling adds, 3.5; 0 = off")         \
+	X(fs_range_ns, 600000, 0, 10000000, "most that flow scaling adds, 3.5; 0 = off")         \
 	X(fs_min_cwnd_milli, 10, 1, 1000000,                                                      \
 	  "window at and below which scaling adds fs_range_ns, 1/1000 packet, 3.5")              \
 	X(fs_max_cwnd_milli, 256000, 2, 10000000,                                                \
@@ -61,7 +61,7 @@ enum swift_target_policy {
 	X(target_policy, SWIFT_TARGET_BASE_RTT_PLUS, 0, 2,                                       \
 	  "base of the fabric target: static, base_rtt or base_rtt_plus")                        \
 	X(rtt_epsilon_ns, 20000, 0, 1000000000,                                                  \
-	  "room that base_rtt_plus adds; as much again, or more, for noise (D14)")               \
+	  "room that base_rtt_plus adds; that for noise comes on top (D14)")                     \
 	X(rtt_window_ms, 10000, 100, 600000, "how long a smallest delay is believed")            \
 	X(split, 1, 0, 1, "1 = fabric and endpoint windows, 3.3; 0 = Swift-v0, one window")
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The law once more, in doubles, written from the paper (Kumar et al., SIGCOMM
- * 2020) and from the deviations D1..D14 that kmod/core/swift.h lists: what the
+ * 2020) and from the deviations D1..D15 that kmod/core/swift.h lists: what the
  * fixed-point law is held against. Nothing of the core is computed with here;
  * its plain structs serve as input, and to start from its state.
  *
@@ -98,12 +98,31 @@ inline double flow_scaling(const Params &p, double fcwnd)
 	return std::max(0.0, std::min(alpha / std::sqrt(fcwnd) + beta, p.fs_range));
 }
 
-/* D14: twice the noise; a small window's has a bound, and one below one packet just that. */
+/* log2 by straight lines between powers of two, in steps of 1/256. */
+inline double log2_by_lines(double x)
+{
+	double whole = std::floor(std::log2(x));
+
+	return whole + std::floor((x / std::exp2(whole) - 1) * 256) / 256;
+}
+
+/* D14: half of the noise for each doubling that is left to 512 packets, and five at most. */
+inline double wanted_noise_room(const State &s, double fcwnd)
+{
+	return std::floor(s.noise * std::clamp(9 - log2_by_lines(fcwnd), 0.0, 5.0) / 2);
+}
+
+/* A small window's has a bound, and one below one packet just that. */
+inline double most_noise_room(const Params &p, double fcwnd)
+{
+	return p.t.rtt_epsilon_ns * std::max(1.0, fcwnd / 3);
+}
+
 inline double noise_room(const State &s, const Params &p, double fcwnd)
 {
-	double most = p.t.rtt_epsilon_ns * std::max(1.0, fcwnd / 3);
+	double most = most_noise_room(p, fcwnd);
 
-	return fcwnd < 1 ? most : std::min(2 * s.noise, most);
+	return fcwnd < 1 ? most : std::min(wanted_noise_room(s, fcwnd), most);
 }
 
 /* @path_base: D10, what other flows saw; 0 = unknown. */
@@ -192,9 +211,16 @@ inline void react(Window &w, const Params &p, const swift_sample &in, double del
 	if (below_target) {
 		double acked = std::min(in.acked_pkts, 65535U); /* no window is larger */
 		double step = w.cwnd >= 1 && !starting ? p.ai / w.cwnd * acked : p.ai * acked;
+		double most = starting ? std::max(p.ai, w.cwnd) : p.ai; /* D3, D12 */
 
+		if (w.cwnd < 4 && !starting && p.t.target_policy == SWIFT_TARGET_BASE_RTT_PLUS) { /* D15 */
+			double root = std::sqrt(std::max(w.cwnd, 1.0));
+
+			step = p.ai * acked / root / 2;
+			most = p.ai * root / 2;
+		}
 		if (in.cwnd_limited) /* D2 */
-			w.cwnd += std::min(step, starting ? std::max(p.ai, w.cwnd) : p.ai); /* D3, D12 */
+			w.cwnd += std::min(step, most);
 	} else if (can_decrease(w, in.now_ns, in.rtt_ns) && delay > 0) {
 		w.cwnd *= std::max(1 - p.beta * ((delay - target) / delay), 1 - p.max_mdf);
 	}
@@ -229,7 +255,7 @@ inline double target_tolerance(const State &s, const Params &p, unsigned hops, u
 {
 	double w = s.fabric.cwnd;
 	/* A third of a window is known to a unit. */
-	double room = w > 3 - kUnit && 2 * s.noise > p.t.rtt_epsilon_ns * (w - kUnit) / 3 ?
+	double room = w > 3 - kUnit && wanted_noise_room(s, w - kUnit) > most_noise_room(p, w - kUnit) ?
 			      2 * p.t.rtt_epsilon_ns * kUnit : 0;
 
 	return target_delay(s, p, hops, std::max(w - kUnit, kUnit), path_base) -
