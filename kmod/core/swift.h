@@ -269,9 +269,10 @@ SWIFT_INLINE void swift_fabric_feed(struct swift_state *s, const struct swift_pa
 }
 
 /*
- * Room for noise: two and a half times as much, and less for more than 16 packets. Where hosts are noisy, so is
- * what each flow believes of its path, and where the target hardly depends on the window a few us
- * in one's favour are twice another's window: this makes it as steep as beliefs differ.
+ * Room for noise: two and a half times as much, and less for more than 16 packets. Where hosts
+ * are noisy, so is what each flow believes of its path, and where the target hardly depends on
+ * the window a few us in one's favour are twice another's window: this makes it as steep as
+ * beliefs differ.
  *
  * A small window has few samples, far from each other: between two of them the queue itself
  * moves, and flows that take that for noise grow apart. So it has no more than rtt_epsilon;

@@ -87,6 +87,15 @@ TEST(increase, D15_is_gentle_below_four_packets)
 		f.windows(1, 1).ack({.acked_pkts = 1});
 		EXPECT_NEAR(f.fcwnd(), 2, 1e-4);
 	}
+
+	/* A flow that begins doubles (D12). */
+	Flow f;
+
+	f.ack({.cwnd_limited = false});
+	f.windows(2, 2);
+	f.s.starting = 1;
+	f.ack({.acked_pkts = 2});
+	EXPECT_EQ(f.fcwnd(), 4);
 }
 
 TEST(increase, over_a_round_trip_adds_up_to_ai)
