@@ -745,7 +745,8 @@ static u32 swift_unsched_pkts(const struct sock *sk)
 	const struct tcp_sock *tp = tcp_sk(sk);
 	struct sird_link size;
 
-	sird_link_set(&size, &swift_net_of(sk)->sird, swift_link_mbps(sk), swift_srtt_ns(tp));
+	sird_link_set(&size, &swift_net_of(sk)->sird, swift_link_mbps(sk), swift_srtt_ns(tp),
+		      swift_srtt_ns(tp));
 	return max(size.unsched_bytes / max(tp->mss_cache, 1U), 1U);
 }
 

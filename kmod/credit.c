@@ -42,6 +42,7 @@ struct swift_sender {
 	struct list_head wait_oldest;
 	u64 key;
 	bool queued;
+	bool held; /* counted in the link's */
 };
 
 /* --- Sockets to flows -------------------------------------------------------------------- */
@@ -106,7 +107,7 @@ static struct swift_credit *swift_sender_first(const struct swift_sender *s)
 
 static u32 swift_quantum(const struct swift_credit *c)
 {
-	return sird_quantum(&c->book, c->mss_bytes);
+	return sird_quantum(&c->book, &c->link->size, &c->sender->book, c->mss_bytes);
 }
 
 /* Line 9 of Algorithm 1: the link's tree has those senders that have room for their first. */
@@ -114,7 +115,10 @@ static void swift_sender_requeue(struct swift_link *link, struct swift_sender *s
 {
 	const struct swift_credit *first = swift_sender_first(s);
 	bool may = first && sird_sender_may_have(&s->book, swift_quantum(first));
+	bool held = first && !may && sird_sender_is_held(&s->book);
 
+	link->held += held - s->held;
+	s->held = held;
 	if (s->queued && may && first->key == s->key)
 		return;
 	if (s->queued)
@@ -139,7 +143,8 @@ static enum sird_policy swift_policy(const struct swift_credit *c)
 static void swift_flow_requeue(struct swift_link *link, struct swift_credit *c)
 {
 	struct swift_sender *s = c->sender;
-	bool wants = sird_flow_wants(&c->book);
+	/* Who is silent in spite of what he has gets nothing more before he is heard of. */
+	bool wants = sird_flow_wants(&c->book) && c->repeats < SWIFT_CREDIT_COUNTS_REPEATS;
 	u64 key;
 
 	if (wants && !c->waiting)
@@ -179,27 +184,35 @@ static void swift_tick_later(struct swift_link *link, u64 delay_ns)
 
 static u64 swift_repeat_ns(const struct swift_link *link)
 {
-	return (u64)max_t(u32, link->rtt_ns, SWIFT_CREDIT_RTT_LEAST_NS) * SWIFT_CREDIT_REPEAT_RTTS;
+	return (u64)max_t(u32, link->loop.ns, SWIFT_CREDIT_RTT_LEAST_NS) * SWIFT_CREDIT_REPEAT_RTTS;
 }
 
-/* Its book was changed by what was heard, or granted. */
-static void swift_flow_heard(struct swift_link *link, struct swift_credit *c, u64 now_ns)
+/* Its book has changed. Who has something is looked after from then on. */
+static void swift_flow_count(struct swift_link *link, struct swift_credit *c, u64 now_ns)
 {
 	u32 lent_bytes = sird_flow_lent(&c->book);
 
 	/* Less than a segment is not sent before there is more. */
 	if (sird_flow_wants(&c->book) && lent_bytes < c->mss_bytes)
 		lent_bytes = 0;
-	c->heard_ns = now_ns;
-	c->repeats = 0;
 	swift_count_lent(link, c, lent_bytes);
-	if (!lent_bytes && !sird_flow_wants(&c->book)) {
+	if (!lent_bytes) {
 		list_del_init(&c->busy);
 		return;
 	}
-	list_move_tail(&c->busy, &link->busy);
+	if (list_empty(&c->busy)) {
+		c->heard_ns = now_ns;
+		list_add_tail(&c->busy, &link->busy);
+	}
 	if (!link->ticking)
 		swift_tick_later(link, swift_repeat_ns(link));
+}
+
+static void swift_flow_heard(struct swift_link *link, struct swift_credit *c, u64 now_ns)
+{
+	c->repeats = 0;
+	list_del_init(&c->busy);
+	swift_flow_count(link, c, now_ns);
 }
 
 /* Another CPU's timer may look for work until the socket goes: the reference is the list's. */
@@ -247,7 +260,7 @@ static void swift_grant(struct swift_link *link, struct swift_credit *c, u32 byt
 	c->served_bytes += bytes;
 	list_move_tail(&c->wait_oldest, &s->oldest);
 	list_move_tail(&s->wait_oldest, &link->oldest);
-	swift_flow_heard(link, c, now_ns);
+	swift_flow_count(link, c, now_ns);
 	swift_flow_requeue(link, c);
 	swift_sender_requeue(link, s);
 }
@@ -260,7 +273,7 @@ static void swift_schedule(struct swift_link *link, const struct swift_credit *o
 
 	while ((c = swift_pick(link))) {
 		bytes = swift_quantum(c);
-		if (!sird_link_may_lend(&link->size, link->lent_bytes, bytes))
+		if (!sird_link_may_lend(&link->size, link->lent_bytes, bytes, c->mss_bytes))
 			break;
 		swift_grant(link, c, bytes, now_ns);
 		if (c != own)
@@ -271,20 +284,22 @@ static void swift_schedule(struct swift_link *link, const struct swift_credit *o
 
 /* --- Data arrives (Algorithm 1, lines 1 to 7) -------------------------------------------- */
 
-static void swift_link_size(struct swift_link *link, const struct swift_net *sn)
+static void swift_link_size(struct swift_link *link, const struct swift_net *sn, u32 mss_bytes)
 {
-	u32 differs_ns = max(link->rtt_ns, link->sized_rtt_ns) -
-			 min(link->rtt_ns, link->sized_rtt_ns);
+	u32 loop_ns = link->loop.ns;
+	u32 differs_ns = max(loop_ns, link->sized_loop_ns) - min(loop_ns, link->sized_loop_ns);
 	u32 mbps = READ_ONCE(link->mbps);
 
+	link->size.quantum_bytes = sird_quantum_bytes(&link->size, link->batch_bytes,
+						      mss_bytes);
 	/* Divisions: not for each nanosecond. */
-	if (link->size.bdp_bytes && differs_ns <= link->sized_rtt_ns >> 6 &&
+	if (link->size.bdp_bytes && differs_ns <= link->sized_loop_ns >> 6 &&
 	    link->sized_mbps == mbps && link->sized_for == READ_ONCE(sn->sird_changes))
 		return;
-	link->sized_rtt_ns = link->rtt_ns;
+	link->sized_loop_ns = loop_ns;
 	link->sized_mbps = mbps;
 	link->sized_for = READ_ONCE(sn->sird_changes);
-	sird_link_set(&link->size, &sn->sird, mbps, link->rtt_ns);
+	sird_link_set(&link->size, &sn->sird, mbps, loop_ns, link->rtt_ns);
 }
 
 /* A segment fits, whatever came up to now. */
@@ -325,10 +340,12 @@ static struct swift_sender *swift_sender_get(struct swift_link *link, const stru
 	return s;
 }
 
-static void swift_sender_put(struct swift_sender *s)
+static void swift_sender_put(struct swift_link *link, struct swift_sender *s)
 {
 	if (--s->flows)
 		return;
+	link->held -= s->held;
+	WARN_ON_ONCE(s->book.lent_bytes); /* to the byte */
 	hash_del(&s->node);
 	kfree(s);
 }
@@ -351,13 +368,24 @@ static void swift_flow_leave(struct swift_credit *c)
 		c->waiting = false;
 	}
 	swift_sender_requeue(link, c->sender);
-	swift_sender_put(c->sender);
+	swift_sender_put(link, c->sender);
 	swift_schedule(link, NULL, ktime_get_ns());
 	c->link = NULL;
 	spin_unlock_bh(&link->lock);
 	swift_link_put(link);
 	if (kicked)
 		__sock_put(c->sk);
+}
+
+/*
+ * Of the segments that come. TCP has not measured this one, and of the first one it believes that
+ * they are of 536 bytes: with credit for four of those a sender of jumbo frames sends nothing.
+ */
+static u32 swift_mss_bytes(const struct sock *sk, const struct sk_buff *skb)
+{
+	u32 bytes = skb_shinfo(skb)->gso_size ?: TCP_SKB_CB(skb)->end_seq - TCP_SKB_CB(skb)->seq;
+
+	return clamp_t(u32, max_t(u32, bytes, inet_csk(sk)->icsk_ack.rcv_mss), TCP_MIN_MSS, SZ_64K);
 }
 
 /* By the device that the packet came through: a route that moves takes the flow along. */
@@ -377,10 +405,11 @@ static void swift_flow_join(struct sock *sk, struct swift_credit *c, const struc
 	}
 	rcu_read_unlock();
 
-	c->mss_bytes = clamp_t(u32, inet_csk(sk)->icsk_ack.rcv_mss, TCP_MIN_MSS, SZ_64K);
+	c->mss_bytes = swift_mss_bytes(sk, skb);
 	spin_lock_bh(&link->lock);
 	link->rtt_ns = sird_rtt_feed(link->rtt_ns, rtt_ns);
-	swift_link_size(link, sn);
+	link->loop.ns = max(link->loop.ns, link->rtt_ns);
+	swift_link_size(link, sn, c->mss_bytes);
 	sird_flow_init(&c->book, tcp_sk(sk)->rcv_nxt, swift_allowance(link, sk));
 	c->book.most = sird_earlier(c->book.most, tcp_sk(sk)->rcv_wup + tcp_sk(sk)->rcv_wnd);
 	c->served_bytes = link->clock_bytes;
@@ -392,20 +421,42 @@ static void swift_flow_join(struct sock *sk, struct swift_credit *c, const struc
 		swift_link_put(link);
 }
 
+/* What arrived changes what is known: of the link, and of what its sender makes of credit. */
+static void swift_learn(struct swift_link *link, struct swift_credit *c, u32 bytes, u8 flags,
+			bool net_marked, bool waited, u64 now_ns, u32 rtt_ns)
+{
+	struct sird_sender *s = &c->sender->book;
+
+	link->rtt_ns = sird_rtt_feed(link->rtt_ns, rtt_ns);
+	link->batch_bytes = sird_batch_feed(link->batch_bytes, bytes);
+	sird_loop_feed(&link->loop, sird_wire_bytes(bytes, c->mss_bytes), waited,
+		       READ_ONCE(link->mbps), link->rtt_ns, now_ns);
+	swift_link_size(link, swift_net_of(c->sk), c->mss_bytes);
+	if (s->lent_bytes)
+		sird_used_feed(&s->used, bytes, link->loop.ns, now_ns);
+	else
+		sird_used_init(&s->used);
+	sird_sender_feed(s, &link->size, bytes, flags & SIRD_OPT_CSN, net_marked, c->mss_bytes);
+}
+
 static void swift_arrived_on(struct sock *sk, struct swift_credit *c, const struct sird_data *in,
 			     u8 flags, bool net_marked, u64 now_ns, u32 rtt_ns)
 {
 	struct swift_link *link = c->link;
-	u32 bytes;
+	bool waited;
+	u32 bytes, edge;
 
 	spin_lock(&link->lock);
-	bytes = sird_flow_arrived(&c->book, in, swift_allowance(link, sk));
-	if (bytes) {
-		link->rtt_ns = sird_rtt_feed(link->rtt_ns, rtt_ns);
-		swift_link_size(link, swift_net_of(sk));
-		sird_sender_feed(&c->sender->book, &link->size, bytes, flags & SIRD_OPT_CSN,
-				 net_marked, c->mss_bytes);
-	}
+	waited = link->held || !RB_EMPTY_ROOT(&link->waiting.rb_root);
+	edge = c->book.edge;
+	bytes = sird_flow_arrived(&c->book, in,
+				  sird_allowance_among(&link->size, tcp_sk(sk)->advmss, waited,
+						       c->served_bytes, link->clock_bytes));
+	/* What came unasked; an allowance that is taken back did not. */
+	c->served_bytes += sird_ahead(c->book.edge, edge);
+	c->served_bytes -= min_t(u64, sird_ahead(edge, c->book.edge), c->served_bytes);
+	if (bytes)
+		swift_learn(link, c, bytes, flags, net_marked, waited, now_ns, rtt_ns);
 	swift_flow_heard(link, c, now_ns);
 	swift_flow_requeue(link, c);
 	swift_sender_requeue(link, c->sender);
@@ -437,8 +488,7 @@ void swift_credit_arrived(struct sock *sk, const struct sk_buff *skb)
 		swift_flow_join(sk, c, skb, rtt_ns);
 	if (!c->link)
 		return;
-	if (inet_csk(sk)->icsk_ack.rcv_mss > c->mss_bytes)
-		c->mss_bytes = min_t(u32, inet_csk(sk)->icsk_ack.rcv_mss, SZ_64K);
+	c->mss_bytes = max(c->mss_bytes, swift_mss_bytes(sk, skb));
 
 	if (sird_opt_parse((const u8 *)(th + 1), th->doff * 4 - sizeof(*th),
 			   end, &opt) == SIRD_OPT_DEMAND)
@@ -451,8 +501,7 @@ void swift_credit_arrived(struct sock *sk, const struct sk_buff *skb)
 		swift_count(swift_net_of(sk), credit_congested_senders);
 	local_bh_disable(); /* from the backlog they are on */
 	swift_arrived_on(sk, c, &in, opt.flags,
-			 INET_ECN_is_ce(TCP_SKB_CB(skb)->ip_dsfield) || opt.flags & SIRD_OPT_NET,
-			 ktime_get_ns(), rtt_ns);
+			 INET_ECN_is_ce(TCP_SKB_CB(skb)->ip_dsfield), ktime_get_ns(), rtt_ns);
 	local_bh_enable();
 }
 
@@ -475,7 +524,7 @@ static void swift_most_moved(struct swift_credit *c, u32 most)
 	swift_flow_heard(link, c, ktime_get_ns());
 	swift_flow_requeue(link, c);
 	swift_sender_requeue(link, c->sender);
-	swift_schedule(link, c, c->heard_ns);
+	swift_schedule(link, c, ktime_get_ns());
 	spin_unlock_bh(&link->lock);
 }
 
@@ -588,6 +637,7 @@ static void swift_repeat_silent(struct swift_link *link, u64 now_ns)
 		c->heard_ns = now_ns;
 		if (++c->repeats >= SWIFT_CREDIT_COUNTS_REPEATS)
 			swift_count_lent(link, c, 0);
+		swift_flow_requeue(link, c);
 		swift_sender_requeue(link, c->sender);
 		if (c->repeats >= SWIFT_CREDIT_REPEATS_MAX) {
 			list_del_init(&c->busy);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * SIRD's sender (core/sird.h, Algorithm 2): data carries up to where there is more, whether
- * this host's link is busy (csn), and whether Swift's own window holds the flow; and who
- * begins more than the receiver allows for unasked sends one segment, and waits.
+ * SIRD's sender (core/sird.h, Algorithm 2): data carries up to where there is more, and whether
+ * this host's link is busy (csn); and who begins more than the receiver allows for unasked
+ * sends one segment, and waits.
  */
 #include <linux/if_ether.h>
 #include <linux/netdevice.h>
@@ -111,18 +111,6 @@ static bool swift_demand_csn(const struct sock *sk, const struct sk_buff *skb, u
 	return congested;
 }
 
-/* The receiver lends more than Swift's window takes: the network is congested. */
-static bool swift_demand_net(const struct sock *sk)
-{
-	const struct tcp_sock *tp = tcp_sk(sk);
-	const struct swift_sock *ss = swift_sk(sk);
-
-	return !ss->law.starting && !ss->drained &&
-	       tcp_packets_in_flight(tp) >= tcp_snd_cwnd(tp) &&
-	       sird_ahead(sird_earlier(tp->write_seq, tcp_wnd_end(tp)), tp->snd_nxt) >=
-			tp->mss_cache;
-}
-
 /*
  * Is there the room that the MSS leaves (swift_credit_begin())? Not behind extension headers
  * that were set since: the next segment has it.
@@ -146,8 +134,6 @@ void swift_demand_out(struct sock *sk, struct swift_credit *c, struct sk_buff *s
 		opt.flags |= SIRD_OPT_CSN;
 	if (c->announcing)
 		opt.flags |= SIRD_OPT_ANNOUNCES;
-	else if (swift_demand_net(sk))
-		opt.flags |= SIRD_OPT_NET;
 	sird_opt_put_demand(option, &opt);
 	if (!swift_demand_fits(skb) || !swift_insert_option(skb, pf, option, sizeof(option)))
 		swift_count(swift_net_of(sk), credit_no_room);

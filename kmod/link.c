@@ -26,6 +26,7 @@ void swift_link_put(struct swift_link *link)
 {
 	if (!refcount_dec_and_test(&link->refs))
 		return;
+	WARN_ON_ONCE(link->lent_bytes || link->held);
 	kfree_rcu(link, rcu);
 	atomic_dec(&swift_links);
 }

@@ -36,7 +36,10 @@ struct swift_link {
 	spinlock_t lock ____cacheline_aligned_in_smp; /* of all that follows */
 	struct sird_link size;
 	u32 rtt_ns; /* average of the senders', by bytes */
-	u32 sized_rtt_ns; /* that size is for, */
+	struct sird_loop loop; /* of credit */
+	u32 batch_bytes; /* what arrives as one, on average */
+	u32 held; /* senders without room that a longer loop would give some */
+	u32 sized_loop_ns; /* that size is for, */
 	u32 sized_mbps;
 	u32 sized_for; /* and the namespace's settings */
 	u32 retry_ns; /* until sockets that were owned are tried again */

@@ -18,7 +18,7 @@
  * up to UnschT wait for nobody). Who begins more than that sends one segment, says so, and
  * holds the rest; the receiver takes the allowance back, and schedules.
  *
- * Units: bytes, ns, sequence numbers of TCP. S1 to S8 are what differs from the paper's text:
+ * Units: bytes, ns, sequence numbers of TCP. S1 to S11 are what differs from the paper's text:
  * Documentation/paper.md.
  */
 #ifndef SWIFT_CORE_SIRD_H
@@ -104,6 +104,7 @@ struct sird_link {
 	u32 bdp_bytes;
 	u32 b_bytes; /* B */
 	u32 unsched_bytes; /* UnschT */
+	u32 quantum_bytes; /* that is granted at once (S6) */
 };
 
 static inline u32 sird_bytes_at(u32 mbps, u32 time_ns)
@@ -111,13 +112,19 @@ static inline u32 sird_bytes_at(u32 mbps, u32 time_ns)
 	return swift_saturate_u32(SWIFT_DIV_U64((u64)mbps * time_ns, 8000));
 }
 
-static inline void sird_link_set(struct sird_link *l, const struct sird_tunables *t, u32 mbps,
-				 u32 rtt_ns)
+static inline u32 sird_bdp_bytes(u32 mbps, u32 time_ns)
 {
-	l->bdp_bytes = swift_clamp_u32(sird_bytes_at(mbps, rtt_ns), SIRD_BDP_LEAST_BYTES,
-				       SIRD_BDP_MOST_BYTES);
+	return swift_clamp_u32(sird_bytes_at(mbps, time_ns), SIRD_BDP_LEAST_BYTES,
+			       SIRD_BDP_MOST_BYTES);
+}
+
+/* @loop_ns is for what is lent (S9), @rtt_ns for what nobody asked for. */
+static inline void sird_link_set(struct sird_link *l, const struct sird_tunables *t, u32 mbps,
+				 u32 loop_ns, u32 rtt_ns)
+{
+	l->bdp_bytes = sird_bdp_bytes(mbps, loop_ns);
 	l->b_bytes = (u32)SWIFT_DIV_U64((u64)l->bdp_bytes * t->credit_b_milli, 1000);
-	l->unsched_bytes = swift_saturate_u32(SWIFT_DIV_U64((u64)l->bdp_bytes *
+	l->unsched_bytes = swift_saturate_u32(SWIFT_DIV_U64((u64)sird_bdp_bytes(mbps, rtt_ns) *
 							    t->credit_unsched_milli, 1000));
 	/* A window of TCP ends at 1 GB; two of them are one behind the other here. */
 	l->unsched_bytes = swift_min_u32(l->unsched_bytes, 1U << 28);
@@ -135,6 +142,118 @@ static inline u32 sird_rtt_feed(u32 avg_ns, u32 rtt_ns)
 		return avg_ns ? avg_ns : rtt_ns;
 	return rtt_ns >= avg_ns ? avg_ns + ((rtt_ns - avg_ns) >> SIRD_RTT_SHIFT) :
 				  avg_ns - ((avg_ns - rtt_ns) >> SIRD_RTT_SHIFT);
+}
+
+/*
+ * S9. How long credit takes to come back as data: the path's RTT at least, but that is the
+ * smallest one, and knows nothing of interrupts that are moderated, cores that wake, and segments
+ * that are merged. Where somebody waits all the time for credit that a longer loop would give
+ * him, and the link is not full all the same, the loop is taken for longer, as much as the
+ * rate falls short; where not a third of that comes, it is not credit's to bring (a core is the
+ * limit, or others' traffic), and is taken back. What was learnt is tried downwards in turns,
+ * and forgotten while the link is full.
+ */
+#define SIRD_LOOP_LOOK_LOOPS 16 /* what a look takes */
+#define SIRD_LOOP_SHORT_MILLI 950 /* of the link's rate: it is not full */
+#define SIRD_LOOP_FULL_MILLI 980
+#define SIRD_LOOP_STEP_LEAST_MILLI 1125
+#define SIRD_LOOP_STEP_MOST_MILLI 1500
+#define SIRD_LOOP_GAIN_PART 3
+#define SIRD_LOOP_FORGET_SHIFT 6 /* of a look at a full link */
+#define SIRD_LOOP_REST_LOOKS 16 /* after a step in vain */
+#define SIRD_LOOP_RTTS_MOST 8
+
+struct sird_loop {
+	u64 since_ns; /* of the look, or when it will begin; 0 = nobody waits */
+	u64 bytes; /* on the wire, since then */
+	u32 ns;
+	u32 was_ns; /* before a step that is not judged yet; 0 = there is none */
+	u32 was_milli; /* of the link's rate, then */
+	u32 rests; /* looks to come without a step */
+	bool down; /* was the last step */
+};
+
+/* In vain? Up a step has to bring a third of what it promised, down it may cost as much. */
+static inline bool sird_loop_regrets(const struct sird_loop *p, u32 rate_milli)
+{
+	s64 promised = ((s64)p->ns - p->was_ns) * p->was_milli;
+	s64 brought = ((s64)rate_milli - p->was_milli) * p->was_ns;
+
+	return brought * SIRD_LOOP_GAIN_PART < promised;
+}
+
+static inline void sird_loop_step(struct sird_loop *p, u32 rate_milli)
+{
+	u32 up_milli = swift_clamp_u32(SIRD_LOOP_FULL_MILLI * 1000 / swift_max_u32(rate_milli, 1),
+				       SIRD_LOOP_STEP_LEAST_MILLI, SIRD_LOOP_STEP_MOST_MILLI);
+
+	p->was_ns = p->ns;
+	p->was_milli = rate_milli;
+	p->ns = p->down ?
+			(u32)SWIFT_DIV_U64((u64)p->ns * 1000, SIRD_LOOP_STEP_LEAST_MILLI) :
+			swift_saturate_u32(SWIFT_DIV_U64((u64)p->ns * up_milli, 1000));
+}
+
+/* A look is over, in which the link had so much of its rate. */
+static inline void sird_loop_judge(struct sird_loop *p, u32 rate_milli, u32 rtt_ns)
+{
+	if (p->was_ns && rate_milli < SIRD_LOOP_FULL_MILLI && sird_loop_regrets(p, rate_milli)) {
+		p->ns = p->was_ns;
+		p->rests = SIRD_LOOP_REST_LOOKS;
+	}
+	p->was_ns = 0;
+	if (rate_milli >= SIRD_LOOP_FULL_MILLI) {
+		p->ns -= p->ns >> SIRD_LOOP_FORGET_SHIFT;
+	} else if (p->rests) {
+		p->rests--;
+	} else if (rate_milli < SIRD_LOOP_SHORT_MILLI) {
+		p->down = !p->down && (u64)p->ns * 1000 > (u64)rtt_ns * SIRD_LOOP_STEP_LEAST_MILLI;
+		sird_loop_step(p, rate_milli);
+	}
+}
+
+static inline void sird_loop_bound(struct sird_loop *p, u32 rtt_ns)
+{
+	p->ns = swift_clamp_u32(p->ns, rtt_ns,
+				swift_saturate_u32((u64)rtt_ns * SIRD_LOOP_RTTS_MOST));
+}
+
+/* @wire_bytes came; @waits: for what a longer loop would give, since the last that came. */
+static inline void sird_loop_feed(struct sird_loop *p, u32 wire_bytes, bool waits, u32 mbps,
+				  u32 rtt_ns, u64 now_ns)
+{
+	s64 for_ns = (s64)(now_ns - p->since_ns);
+	u64 look_ns;
+
+	sird_loop_bound(p, rtt_ns);
+	look_ns = (u64)p->ns * SIRD_LOOP_LOOK_LOOPS;
+	if (!waits) {
+		p->since_ns = 0;
+	} else if (!p->since_ns) {
+		/* What begins is on its way to what it will be: not judged. */
+		p->since_ns = now_ns + look_ns;
+		p->bytes = 0;
+	} else if (for_ns > 0) {
+		p->bytes += wire_bytes;
+		if ((u64)for_ns >= look_ns) {
+			/* 8000 Mb/s are a byte a ns; thousandths. */
+			u64 milli_mbps = SWIFT_DIV_U64(p->bytes * 8000000, (u64)for_ns);
+
+			milli_mbps = SWIFT_DIV_U64(milli_mbps, swift_max_u32(mbps, 1));
+			sird_loop_judge(p, swift_saturate_u32(milli_mbps), rtt_ns);
+			sird_loop_bound(p, rtt_ns);
+			p->since_ns = now_ns;
+			p->bytes = 0;
+		}
+	}
+}
+
+/* Headers of IPv4 and TCP with timestamps and the option; Ethernet's, its FCS, preamble and gap. */
+#define SIRD_WIRE_HEADERS_BYTES (20 + 20 + 12 + 8 + 38)
+
+static inline u32 sird_wire_bytes(u32 bytes, u32 mss_bytes)
+{
+	return swift_saturate_u32(bytes + (u64)(bytes / mss_bytes) * SIRD_WIRE_HEADERS_BYTES);
 }
 
 /* --- A sender's buckets (4.2, Algorithm 1, lines 5 and 6) -------------------------------- */
@@ -194,38 +313,160 @@ static inline void sird_bucket_feed(struct sird_bucket *k, u32 bytes, bool marke
 	k->marked_bytes = 0;
 }
 
+/* As the link's BDP has changed: the bucket with it, which would take long by segments. */
+static inline void sird_bucket_scale(struct sird_bucket *k, u32 from_bytes, u32 to_bytes)
+{
+	k->size_bytes = swift_saturate_u32(SWIFT_DIV_U64((u64)k->size_bytes * to_bytes,
+							 swift_max_u32(from_bytes, 1)));
+}
+
+/*
+ * S10. A third bucket, by what comes. Where a sender's credit or data waits nobody may mark
+ * anything: for a core of this very host, or for the sender's own window. What it was lent is
+ * missing elsewhere. It has what would be under way if its data came as fast as it did and
+ * nothing waited, twice; and a quarter of a BDP at least.
+ */
+#define SIRD_USED_LOOPS 2 /* what a look takes */
+#define SIRD_USED_TIMES 2
+#define SIRD_USED_FORGET_SHIFT 2 /* of a look that finds less */
+#define SIRD_USED_LEAST_SHIFT 2
+
+struct sird_used {
+	u64 since_ns; /* of the look; 0 = there is none */
+	u32 bytes; /* since then */
+	u32 most_bytes; /* 0 = nothing is known */
+};
+
+/* It had nothing, and begins: what comes first was not asked for, and tells no rate. */
+static inline void sird_used_init(struct sird_used *u)
+{
+	u->since_ns = 0;
+	u->bytes = 0;
+	u->most_bytes = 0;
+}
+
+static inline void sird_used_feed(struct sird_used *u, u32 bytes, u32 loop_ns, u64 now_ns)
+{
+	u64 for_ns = now_ns - u->since_ns;
+	u32 most_bytes;
+
+	if (!u->since_ns) {
+		u->since_ns = now_ns;
+		return;
+	}
+	u->bytes = swift_min_u32(swift_saturate_u32((u64)u->bytes + bytes), 1U << 30);
+	if (for_ns < (u64)loop_ns * SIRD_USED_LOOPS)
+		return;
+	most_bytes = swift_saturate_u32(SWIFT_DIV_U64((u64)u->bytes * loop_ns * SIRD_USED_TIMES,
+						      for_ns | 1));
+	u->most_bytes -= u->most_bytes >> SIRD_USED_FORGET_SHIFT;
+	u->most_bytes = swift_max_u32(swift_max_u32(u->most_bytes, most_bytes), 1);
+	u->since_ns = now_ns;
+	u->bytes = 0;
+}
+
 struct sird_sender {
 	u32 lent_bytes; /* sb_i */
+	u32 bdp_bytes; /* that the buckets are of */
 	struct sird_bucket host; /* senderBkt_i: by csn */
-	struct sird_bucket net; /* netBkt_i: by ECN, or what the sender's own window says (S5) */
+	struct sird_bucket net; /* netBkt_i: by ECN */
+	struct sird_used used; /* S10 */
 };
 
 static inline void sird_sender_init(struct sird_sender *s, u32 bdp_bytes)
 {
 	s->lent_bytes = 0;
+	s->bdp_bytes = bdp_bytes;
 	sird_bucket_init(&s->host, bdp_bytes);
 	sird_bucket_init(&s->net, bdp_bytes);
+	sird_used_init(&s->used);
 }
 
 static inline void sird_sender_feed(struct sird_sender *s, const struct sird_link *l, u32 bytes,
 				    bool csn, bool net_marked, u32 mss_bytes)
 {
+	if (s->bdp_bytes != l->bdp_bytes) {
+		sird_bucket_scale(&s->host, s->bdp_bytes, l->bdp_bytes);
+		sird_bucket_scale(&s->net, s->bdp_bytes, l->bdp_bytes);
+		s->bdp_bytes = l->bdp_bytes;
+	}
 	sird_bucket_feed(&s->host, bytes, csn, mss_bytes, l->bdp_bytes, SIRD_HOST_FLOOR_MILLI);
 	sird_bucket_feed(&s->net, bytes, net_marked, mss_bytes, l->bdp_bytes,
 			 SIRD_NET_FLOOR_MILLI);
 }
 
-/* Line 9: room in the sender's smaller bucket. One who has nothing may always have something. */
+/* The two that others' word makes. */
+static inline u32 sird_sender_bucket(const struct sird_sender *s)
+{
+	return swift_min_u32(s->host.size_bytes, s->net.size_bytes);
+}
+
+static inline u32 sird_sender_most(const struct sird_sender *s)
+{
+	u32 most_bytes = swift_max_u32(s->used.most_bytes,
+				       s->bdp_bytes >> SIRD_USED_LEAST_SHIFT);
+
+	return s->used.most_bytes ? swift_min_u32(sird_sender_bucket(s), most_bytes) :
+				    sird_sender_bucket(s);
+}
+
+/* Does who has no room wait for what a longer loop would give (S9), and not for others' word? */
+static inline bool sird_sender_is_held(const struct sird_sender *s)
+{
+	u32 bucket_bytes = sird_sender_bucket(s);
+
+	return bucket_bytes >= s->bdp_bytes - s->bdp_bytes / 8 ||
+	       sird_sender_most(s) < bucket_bytes;
+}
+
+/*
+ * S6. Four segments at a time: kernels send and receive several as one. Where more of them
+ * arrive as one, the host pays by what it merges, and what is granted at once is most of what
+ * there is to merge: eight times what an average one has beyond a segment, so that the most is
+ * soon found, and not what was granted before. A twelfth of B at most.
+ */
+#define SIRD_QUANTUM_PKTS 4
+#define SIRD_QUANTUM_TIMES 8
+#define SIRD_QUANTUM_MOST_BYTES 65536 /* as TCP sends at once */
+#define SIRD_QUANTUM_PART 12
+#define SIRD_BATCH_SHIFT 20 /* the average is over about so many bytes */
+
+/* @avg_bytes: what arrives as one, averaged over bytes. */
+static inline u32 sird_batch_feed(u32 avg_bytes, u32 bytes)
+{
+	u64 weight = swift_min_u32(bytes, SIRD_QUANTUM_MOST_BYTES);
+
+	return bytes >= avg_bytes ?
+		       avg_bytes + (u32)((bytes - avg_bytes) * weight >> SIRD_BATCH_SHIFT) :
+		       avg_bytes - (u32)((avg_bytes - bytes) * weight >> SIRD_BATCH_SHIFT);
+}
+
+static inline u32 sird_quantum_bytes(const struct sird_link *l, u32 batch_bytes, u32 mss_bytes)
+{
+	u32 merged_bytes = batch_bytes > mss_bytes ? batch_bytes - mss_bytes : 0;
+	u32 most_bytes = swift_min_u32(SIRD_QUANTUM_MOST_BYTES, l->b_bytes / SIRD_QUANTUM_PART);
+
+	return swift_min_u32(swift_saturate_u32((u64)merged_bytes * SIRD_QUANTUM_TIMES),
+			     most_bytes);
+}
+
+/* For four segments there has to be room: the rest of a quantum goes beyond. */
+static inline u32 sird_room(u32 bytes, u32 mss_bytes)
+{
+	return swift_min_u32(bytes, mss_bytes * SIRD_QUANTUM_PKTS);
+}
+
+/* Line 9: room in the sender's smallest bucket. One who has nothing may always have something. */
 static inline bool sird_sender_may_have(const struct sird_sender *s, u32 bytes)
 {
-	return !s->lent_bytes || (u64)s->lent_bytes + bytes <=
-				 swift_min_u32(s->host.size_bytes, s->net.size_bytes);
+	return !s->lent_bytes || (u64)s->lent_bytes + bytes <= sird_sender_most(s);
 }
 
 /* Line 8: and in B, which may have room for less than some jumbo frames: one has them then. */
-static inline bool sird_link_may_lend(const struct sird_link *l, u32 lent_bytes, u32 bytes)
+static inline bool sird_link_may_lend(const struct sird_link *l, u32 lent_bytes, u32 bytes,
+				      u32 mss_bytes)
 {
-	return !lent_bytes || (u64)lent_bytes + bytes <= l->b_bytes;
+	return !lent_bytes || (u64)lent_bytes + sird_room(bytes, mss_bytes) <= l->b_bytes;
 }
 
 /* --- A flow ------------------------------------------------------------------------------ */
@@ -248,6 +489,17 @@ struct sird_data {
 static inline u32 sird_allowance(const struct sird_link *l, u32 mss_bytes)
 {
 	return swift_max_u32(l->unsched_bytes, mss_bytes);
+}
+
+/*
+ * S11. While others wait for credit, who has got more than they asks as they do: with a segment.
+ * Otherwise streams of many short writes would take the link unasked, and they would starve.
+ */
+static inline u32 sird_allowance_among(const struct sird_link *l, u32 mss_bytes, bool others_wait,
+				       u64 served_bytes, u64 clock_bytes)
+{
+	return others_wait && served_bytes > clock_bytes ? mss_bytes :
+							   sird_allowance(l, mss_bytes);
 }
 
 static inline void sird_flow_init(struct sird_flow *f, u32 next, u32 allowance_bytes)
@@ -291,16 +543,16 @@ static inline u32 sird_flow_arrived(struct sird_flow *f, const struct sird_data 
 }
 
 /*
- * S6. Some segments at a time: kernels send and receive several as one. What is left is
- * granted with them where it is less than a segment, so that no runt waits for a probe.
+ * What is granted at once, in whole segments. What is left is granted with them where it is less
+ * than a segment, so that no runt waits for a probe.
  */
-#define SIRD_QUANTUM_PKTS 4
-
-static inline u32 sird_quantum(const struct sird_flow *f, u32 mss_bytes)
+static inline u32 sird_quantum(const struct sird_flow *f, const struct sird_link *l,
+			       const struct sird_sender *s, u32 mss_bytes)
 {
+	u32 most = swift_min_u32(l->quantum_bytes, sird_sender_bucket(s) / SIRD_QUANTUM_PKTS);
 	u32 wants = sird_flow_wants(f);
-	u32 most = mss_bytes * SIRD_QUANTUM_PKTS;
 
+	most = swift_max_u32(most - most % mss_bytes, mss_bytes * SIRD_QUANTUM_PKTS);
 	return wants < most + mss_bytes ? wants : most;
 }
 
@@ -398,7 +650,6 @@ static inline u32 sird_odd_bytes(u32 queued_bytes, u32 window_bytes, u32 mss_byt
 #define SIRD_OPT_VERSION 1
 #define SIRD_OPT_CSN 0x01 /* the sender's link is congested */
 #define SIRD_OPT_ANNOUNCES 0x02 /* more than the allowance follows, and is held */
-#define SIRD_OPT_NET 0x04 /* the sender's own window holds it back: the network is congested */
 
 #define SIRD_OPT_TOLD_SHIFT 6
 #define SIRD_OPT_TOLD_BITS 24

@@ -50,12 +50,15 @@ void parse(const u8 *data, size_t size, u32 near)
 void hear(const u8 *data, size_t size, u32 next)
 {
 	sird_tunables t;
-	sird_link l;
+	sird_link l = {};
+	sird_loop loop = {};
+	u32 batch = 0;
+	u64 now = 1;
 	sird_sender s;
 	sird_flow f;
 
 	sird_tunables_default(&t);
-	sird_link_set(&l, &t, 100000, 8000);
+	sird_link_set(&l, &t, 100000, 8000, 8000);
 	sird_sender_init(&s, l.bdp_bytes);
 	sird_flow_init(&f, next, sird_allowance(&l, kMss));
 	f.most = next + (1U << 24);
@@ -72,8 +75,17 @@ void hear(const u8 *data, size_t size, u32 next)
 		REQUIRE(sird_ahead(before.edge, f.edge) == 0 || (in.announces && bytes));
 		sird_sender_feed(&s, &l, bytes, data[5] & 2, data[5] & 4, kMss);
 		REQUIRE(s.host.size_bytes <= l.bdp_bytes && s.net.size_bytes >= kMss);
-		quantum = sird_quantum(&f, kMss);
-		REQUIRE(quantum <= sird_flow_wants(&f) && quantum < (SIRD_QUANTUM_PKTS + 1) * kMss);
+		now += u64(data[0]) << 4;
+		batch = sird_batch_feed(batch, bytes);
+		sird_loop_feed(&loop, sird_wire_bytes(bytes, kMss), data[5] & 8, 100000, 8000, now);
+		sird_used_feed(&s.used, bytes, loop.ns, now);
+		REQUIRE(loop.ns >= 8000 && loop.ns <= 8 * 8000);
+		REQUIRE(sird_sender_most(&s) <= l.bdp_bytes && batch <= 65536);
+		sird_link_set(&l, &t, 100000, loop.ns, 8000);
+		l.quantum_bytes = sird_quantum_bytes(&l, batch, kMss);
+		quantum = sird_quantum(&f, &l, &s, kMss);
+		REQUIRE(quantum <= sird_flow_wants(&f));
+		REQUIRE(quantum < 5 * kMss || quantum < l.b_bytes / SIRD_QUANTUM_PART + kMss);
 		sird_flow_grant(&f, quantum);
 		REQUIRE(sird_flow_lent(&f) <= f.told - f.arrived);
 	}

@@ -28,6 +28,8 @@ extern u32 gcn(struct gcn_state *s, struct gcn_params *p, struct gcn_tunables *t
 	       const struct gcn_sample *in);
 extern u64 sird_lend(struct sird_tunables *t, struct sird_link *l, struct sird_sender *s,
 		     struct sird_flow *f, const struct sird_data *in);
+extern void sird_learn(const struct sird_tunables *t, struct sird_link *l, struct sird_loop *loop,
+		       struct sird_sender *s, const struct sird_data *in);
 extern bool sird_send(const struct sird_tunables *t, u64 *busy_until_ns, u64 now_ns, u32 bytes,
 		      u32 window_bytes);
 extern u32 sird_option(u8 *bytes, u32 len, u32 near, struct sird_opt *opt);
@@ -123,6 +125,18 @@ u32 gcn(struct gcn_state *s, struct gcn_params *p, struct gcn_tunables *t,
 	return gcn_cwnd_pkts(s);
 }
 
+void sird_learn(const struct sird_tunables *t, struct sird_link *l, struct sird_loop *loop,
+		struct sird_sender *s, const struct sird_data *in)
+{
+	u32 rtt_ns = sird_rtt_feed(l->bdp_bytes, 8000);
+
+	sird_loop_feed(loop, sird_wire_bytes(in->end, 1448), true, 100000, rtt_ns, in->told);
+	sird_link_set(l, t, 100000, loop->ns, rtt_ns);
+	l->quantum_bytes = sird_quantum_bytes(l, sird_batch_feed(1448, in->end), 1448);
+	sird_used_feed(&s->used, in->end, loop->ns, in->told);
+	sird_sender_feed(s, l, in->end, sird_sender_is_held(s), false, 1448);
+}
+
 u64 sird_lend(struct sird_tunables *t, struct sird_link *l, struct sird_sender *s,
 	      struct sird_flow *f, const struct sird_data *in)
 {
@@ -131,13 +145,13 @@ u64 sird_lend(struct sird_tunables *t, struct sird_link *l, struct sird_sender *
 	sird_tunables_default(t);
 	if (sird_tunables_check(t))
 		return 0;
-	sird_link_set(l, t, 100000, sird_rtt_feed(l->bdp_bytes, 8000));
 	sird_sender_init(s, l->bdp_bytes);
 	sird_flow_init(f, in->end, sird_allowance(l, 1448));
-	bytes = sird_flow_arrived(f, in, sird_allowance(l, 1448));
+	bytes = sird_flow_arrived(f, in, sird_allowance_among(l, 1448, true, in->end, in->told));
 	sird_sender_feed(s, l, bytes, true, false, 1448);
-	bytes = sird_quantum(f, 1448);
-	if (sird_sender_may_have(s, bytes) && sird_link_may_lend(l, sird_flow_lent(f), bytes))
+	bytes = sird_quantum(f, l, s, 1448);
+	if (sird_sender_may_have(s, bytes) &&
+	    sird_link_may_lend(l, sird_flow_lent(f), bytes, 1448))
 		sird_flow_grant(f, bytes);
 	return sird_key(SIRD_SRPT, f, sird_later(f->edge, f->told));
 }

@@ -40,9 +40,9 @@ sird_tunables defaults()
 
 sird_link link_of(u32 mbps, u32 rtt_ns, const sird_tunables &t = defaults())
 {
-	sird_link l;
+	sird_link l = {};
 
-	sird_link_set(&l, &t, mbps, rtt_ns);
+	sird_link_set(&l, &t, mbps, rtt_ns, rtt_ns);
 	return l;
 }
 
@@ -104,13 +104,27 @@ TEST(sird_link, has_a_least_and_a_most)
 	EXPECT_EQ(sird_allowance(&l, kMss), kMss); /* TCP has to send something */
 }
 
+TEST(sird_link, lends_by_the_loop_and_allows_by_the_rtt)
+{
+	sird_tunables t = defaults();
+	sird_link l = {};
+
+	sird_link_set(&l, &t, 100000, 40000, 8000);
+	EXPECT_EQ(l.bdp_bytes, 500000U);
+	EXPECT_EQ(l.b_bytes, 750000U);
+	EXPECT_EQ(l.unsched_bytes, 100000U);
+}
+
 TEST(sird_link, may_lend_b)
 {
 	sird_link l = link_of(100000, 8000);
 
-	EXPECT_TRUE(sird_link_may_lend(&l, 146000, 4000));
-	EXPECT_FALSE(sird_link_may_lend(&l, 146001, 4000));
-	EXPECT_FALSE(sird_link_may_lend(&l, SWIFT_U32_MAX, 4000));
+	EXPECT_TRUE(sird_link_may_lend(&l, 146000, 4000, kMss));
+	EXPECT_FALSE(sird_link_may_lend(&l, 146001, 4000, kMss));
+	EXPECT_FALSE(sird_link_may_lend(&l, SWIFT_U32_MAX, 4000, kMss));
+	EXPECT_TRUE(sird_link_may_lend(&l, 146000, 60000, kMss)); /* room for four segments */
+	EXPECT_FALSE(sird_link_may_lend(&l, 146001, 60000, kMss));
+	EXPECT_TRUE(sird_link_may_lend(&l, 149500, 500, kMss));
 }
 
 /* Four segments of 9000 bytes are more than B of a slow link: none would ever be sent. */
@@ -118,8 +132,8 @@ TEST(sird_link, with_nothing_lent_may_lend_any_quantum)
 {
 	sird_link l = link_of(1000, 50000);
 
-	EXPECT_TRUE(sird_link_may_lend(&l, 0, 4 * 8948));
-	EXPECT_FALSE(sird_link_may_lend(&l, 1, 4 * 8948));
+	EXPECT_TRUE(sird_link_may_lend(&l, 0, 4 * 8948, 8948));
+	EXPECT_FALSE(sird_link_may_lend(&l, 1, 4 * 8948, 8948));
 }
 
 TEST(sird, rtt_is_averaged)
@@ -294,6 +308,338 @@ TEST(sird_sender, may_have_what_the_smaller_bucket_has_room_for)
 	EXPECT_TRUE(sird_sender_may_have(&s, 4000));
 }
 
+/* --- What senders use (S10) ----------------------------------------------------------- */
+
+constexpr u32 kLoop = 10000;
+
+/* From @from_ns on @bytes each @every_ns, until @to_ns. */
+void use(sird_used &u, u64 from_ns, u64 to_ns, u64 every_ns, u32 bytes)
+{
+	for (u64 now = from_ns; now < to_ns; now += every_ns)
+		sird_used_feed(&u, bytes, kLoop, now);
+}
+
+TEST(sird_used, is_twice_what_the_rate_needs_in_a_loop)
+{
+	sird_used u;
+
+	sird_used_init(&u);
+	EXPECT_EQ(u.most_bytes, 0U);
+	use(u, 1000, 500000, 100, 1000); /* 10 bytes a ns */
+	EXPECT_NEAR(u.most_bytes, 2 * 10 * kLoop, 1000);
+}
+
+TEST(sird_used, does_not_count_what_came_unasked)
+{
+	sird_used u;
+
+	sird_used_init(&u);
+	sird_used_feed(&u, 1U << 30, kLoop, 5000);
+	EXPECT_EQ(u.bytes, 0U);
+	EXPECT_EQ(u.most_bytes, 0U);
+	use(u, 5100, 5000 + 2 * kLoop, 100, 1000);
+	EXPECT_EQ(u.most_bytes, 0U); /* a look is two loops */
+	sird_used_feed(&u, 1000, kLoop, 5000 + 2 * kLoop);
+	EXPECT_NEAR(u.most_bytes, 200000, 1000);
+}
+
+TEST(sird_used, rises_at_once_and_falls_by_a_quarter_a_look)
+{
+	sird_used u;
+
+	sird_used_init(&u);
+	use(u, 1000, 200000, 100, 1000);
+	u32 before = u.most_bytes;
+	u64 from = u.since_ns;
+	u.bytes = 0;
+	sird_used_feed(&u, 1, kLoop, from + 2 * kLoop);
+	EXPECT_EQ(u.most_bytes, before - before / 4);
+	sird_used_feed(&u, 400000, kLoop, from + 4 * kLoop);
+	EXPECT_NEAR(u.most_bytes, 400000, 1000);
+}
+
+TEST(sird_used, is_no_more_than_numbers_hold)
+{
+	sird_used u;
+
+	sird_used_init(&u);
+	sird_used_feed(&u, 1, SWIFT_U32_MAX, 1);
+	for (int i = 2; i < 9; i++)
+		sird_used_feed(&u, SWIFT_U32_MAX, SWIFT_U32_MAX, u64(i) << 33);
+	EXPECT_NEAR(u.most_bytes, 1U << 30, 1);
+	sird_used_init(&u);
+	sird_used_feed(&u, 1, 0, 1);
+	sird_used_feed(&u, 1, 0, 1); /* a loop that is not known, and no time */
+	EXPECT_EQ(u.most_bytes, 1U);
+}
+
+TEST(sird_sender, has_the_smallest_of_three_buckets)
+{
+	sird_sender s;
+
+	sird_sender_init(&s, kBdp);
+	EXPECT_EQ(sird_sender_most(&s), kBdp); /* nothing is known of what it uses */
+	EXPECT_TRUE(sird_sender_is_held(&s));
+	s.used.most_bytes = 60000;
+	EXPECT_EQ(sird_sender_most(&s), 60000U);
+	EXPECT_TRUE(sird_sender_is_held(&s));
+	s.used.most_bytes = 1;
+	EXPECT_EQ(sird_sender_most(&s), kBdp / 4);
+	s.used.most_bytes = 60000;
+	s.host.size_bytes = 50000;
+	EXPECT_EQ(sird_sender_most(&s), 50000U);
+	EXPECT_FALSE(sird_sender_is_held(&s)); /* by csn: not the loop's affair */
+	s.net.size_bytes = 20000;
+	s.used.most_bytes = 1;
+	EXPECT_EQ(sird_sender_most(&s), 20000U); /* less than the least of what it uses */
+}
+
+TEST(sird_sender, has_buckets_that_change_with_the_bdp)
+{
+	sird_link l = link_of(100000, 16000);
+	sird_sender s;
+
+	sird_sender_init(&s, kBdp);
+	s.host.size_bytes = kBdp / 2;
+	sird_sender_feed(&s, &l, 1, false, false, kMss);
+	EXPECT_EQ(s.bdp_bytes, 2 * kBdp);
+	EXPECT_EQ(s.host.size_bytes, kBdp);
+	EXPECT_EQ(s.net.size_bytes, 2 * kBdp);
+	l = link_of(100000, 4000);
+	sird_sender_feed(&s, &l, 1, false, false, kMss);
+	EXPECT_EQ(s.host.size_bytes, kBdp / 4);
+	EXPECT_EQ(s.net.size_bytes, kBdp / 2);
+}
+
+/* S10 in doubles, over random arrivals. */
+TEST(sird_property, what_senders_use_agrees_with_the_oracle)
+{
+	Draw d{10};
+	u64 steps = property_steps() / 8, now = 1, looks = 0, wrong = 0;
+	double since = 0, bytes = 0, most = 0;
+	u32 loop = kLoop;
+	sird_used u;
+
+	sird_used_init(&u);
+	for (u64 i = 0; i < steps && wrong < 5; i++) {
+		if (d.one_in(1000)) {
+			loop = d.any32(1000, 1000000);
+			sird_used_init(&u);
+			since = bytes = most = 0;
+		}
+		now += d.any(1, loop);
+		u32 came = d.any32(1, 65536);
+		double for_ns = double(now) - since;
+
+		sird_used_feed(&u, came, loop, now);
+		if (since == 0) {
+			since = double(now);
+		} else {
+			bytes += came;
+			if (for_ns >= 2.0 * loop) {
+				looks++;
+				most = std::max({most * 3 / 4, 2 * bytes * loop / for_ns, 1.0});
+				since = double(now);
+				bytes = 0;
+			}
+		}
+		if (std::abs(u.most_bytes - most) > 8 + most / 1e3) {
+			wrong++;
+			ADD_FAILURE() << "step " << i << ": " << u.most_bytes << ", want " << most;
+		}
+	}
+	EXPECT_GT(looks, steps / 20);
+}
+
+/* --- How long credit takes (S9) --------------------------------------------------------- */
+
+/*
+ * A link of 100 Gb/s whose receiver lends 1.5 BDP of the loop that it believes in, and whose
+ * credit takes @true_ns to come back: the rate is what that brings, up to @most_milli.
+ */
+struct Loop {
+	static constexpr u32 kRtt = 10000;
+	sird_loop p = {};
+	u64 now = 1;
+	u32 true_ns, most_milli, looks = 0;
+	double sum = 0;
+
+	Loop(u32 true_loop_ns, u32 at_most_milli) : true_ns(true_loop_ns), most_milli(at_most_milli) {}
+
+	double rate() const
+	{
+		return std::min(1.5 * std::max(p.ns, kRtt) / true_ns, most_milli / 1000.0);
+	}
+
+	void run(int how_many)
+	{
+		sum = looks = 0;
+		for (int i = 0; i < how_many; i++, looks++) {
+			sum += rate();
+			for (int loop = 0; loop < SIRD_LOOP_LOOK_LOOPS; loop++) {
+				u64 for_ns = std::max(p.ns, kRtt);
+
+				now += for_ns;
+				sird_loop_feed(&p, u32(rate() * 12.5 * double(for_ns)), true, 100000,
+					       kRtt, now);
+			}
+		}
+	}
+
+	double mean() const { return sum / looks; }
+};
+
+TEST(sird_loop, is_the_rtt_where_the_link_is_full)
+{
+	Loop l(Loop::kRtt, 1000);
+
+	l.run(100);
+	EXPECT_EQ(l.p.ns, Loop::kRtt);
+}
+
+TEST(sird_loop, grows_until_the_link_is_full)
+{
+	for (u32 times : {2, 4, 8}) {
+		Loop l(times * Loop::kRtt, 1000);
+
+		l.run(40);
+		l.run(200);
+		EXPECT_GE(l.mean(), 0.94) << times;
+		EXPECT_LE(l.p.ns, times * Loop::kRtt) << times; /* B is 1.5 times that */
+	}
+}
+
+TEST(sird_loop, is_given_up_where_it_brings_nothing)
+{
+	Loop l(Loop::kRtt, 600); /* a core is the limit */
+	u32 longest = 0;
+
+	for (int i = 0; i < 400; i++) {
+		l.run(1);
+		longest = std::max(longest, l.p.ns);
+	}
+	EXPECT_LE(longest, Loop::kRtt * 3 / 2 + 1);
+	u64 sum = 0;
+	for (int i = 0; i < 400; i++) {
+		l.run(1);
+		sum += l.p.ns;
+	}
+	EXPECT_LE(sum / 400, Loop::kRtt * 21 / 20);
+}
+
+TEST(sird_loop, comes_down_from_where_nothing_came_of_it)
+{
+	Loop l(Loop::kRtt, 600);
+
+	l.p.ns = 6 * Loop::kRtt; /* what another load had taught */
+	l.run(400);
+	EXPECT_LE(l.p.ns, 2 * Loop::kRtt);
+}
+
+TEST(sird_loop, is_forgotten_while_the_link_is_full)
+{
+	Loop l(Loop::kRtt, 1000);
+
+	l.p.ns = 8 * Loop::kRtt;
+	l.run(160);
+	EXPECT_LE(l.p.ns, Loop::kRtt * 6 / 5);
+}
+
+TEST(sird_loop, is_judged_only_while_somebody_waits)
+{
+	sird_loop p = {};
+	u64 now = 1;
+
+	for (int i = 0; i < 10000; i++, now += 1000) /* 8 Gb/s, and all have what they want */
+		sird_loop_feed(&p, 1000, false, 100000, 10000, now);
+	EXPECT_EQ(p.ns, 10000U);
+	for (int i = 0; i < 10000; i++, now += 1000) /* or most of the time */
+		sird_loop_feed(&p, 1000, i % 100 != 0, 100000, 10000, now);
+	EXPECT_EQ(p.ns, 10000U);
+	u32 longest = 0;
+	for (int i = 0; i < 1000; i++, now += 1000) {
+		sird_loop_feed(&p, 1000, true, 100000, 10000, now);
+		longest = std::max(longest, p.ns);
+	}
+	EXPECT_EQ(longest, 15000U);
+}
+
+TEST(sird_loop, what_begins_is_not_judged)
+{
+	sird_loop p = {};
+	u64 now = 1;
+
+	/* The first look would say that it is short; what comes then fills the link. */
+	for (int i = 0; i < 2000; i++, now += 1000)
+		sird_loop_feed(&p, i < 155 ? 1000 : 12500, true, 100000, 10000, now);
+	EXPECT_EQ(p.ns, 10000U);
+}
+
+TEST(sird_loop, is_within_bounds_whatever_comes)
+{
+	Draw d{9};
+	sird_loop p = {};
+	u64 now = 0;
+
+	for (int i = 0; i < 200000; i++) {
+		u32 rtt = d.one_in(100) ? d.any32(0, SWIFT_U32_MAX) : 20000;
+
+		now += d.one_in(1000) ? d.any(0, 1ULL << 40) : d.any(0, 100000);
+		sird_loop_feed(&p, d.any32(0, d.one_in(8) ? SWIFT_U32_MAX : 100000), !d.one_in(500),
+			       d.one_in(50) ? 0 : 100000, rtt, now);
+		ASSERT_GE(p.ns, rtt);
+		ASSERT_LE(p.ns, std::min<u64>(8ULL * rtt, SWIFT_U32_MAX));
+	}
+}
+
+/* One judgement, in doubles. */
+TEST(sird_property, steps_of_the_loop_agree_with_the_oracle)
+{
+	Draw d{99};
+	u64 steps = property_steps() / 8, ups = 0, downs = 0, regrets = 0, wrong = 0;
+
+	for (u64 i = 0; i < steps && wrong < 5; i++) {
+		sird_loop p = {};
+		u32 rtt = d.any32(1000, 100000), rate = d.any32(0, 1100);
+
+		p.ns = rtt + u32(d.below(7 * u64(rtt)));
+		p.was_ns = d.one_in(2) ? 0 : rtt + u32(d.below(7 * u64(rtt)));
+		p.was_milli = d.any32(1, 980);
+		p.rests = d.one_in(4) ? d.any32(1, 16) : 0;
+		p.down = d.one_in(2);
+		double ns = p.ns;
+		bool rests = p.rests, down = p.down;
+		double got = (double(rate) / p.was_milli - 1) * p.was_ns;
+
+		if (p.was_ns && rate < 980 && got < (ns - p.was_ns) / 3) {
+			ns = p.was_ns;
+			rests = true;
+			regrets++;
+		}
+		if (rate >= 980) {
+			ns -= ns / 64;
+		} else if (!rests && rate < 950) {
+			down = !down && ns > rtt * 1.125;
+			ns = down ? ns / 1.125 :
+				    ns * std::clamp(980.0 / std::max(rate, 1U), 1.125, 1.5);
+			(down ? downs : ups)++;
+		}
+		sird_loop_judge(&p, rate, rtt);
+		if (std::abs(p.ns - ns) > 2 + ns / 500) {
+			wrong++;
+			ADD_FAILURE() << "step " << i << ": " << p.ns << ", want " << ns;
+		}
+	}
+	EXPECT_GT(std::min({ups, downs, regrets}), steps / 40);
+}
+
+TEST(sird, bytes_on_the_wire)
+{
+	EXPECT_EQ(sird_wire_bytes(999, kMss), 999U);
+	EXPECT_EQ(sird_wire_bytes(1440 * 44, 1440), 44U * 1538);
+	EXPECT_EQ(sird_wire_bytes(SWIFT_U32_MAX, 1), SWIFT_U32_MAX);
+}
+
 /* Algorithm 1, lines 5 and 6, in doubles: one step from where the bucket is. */
 TEST(sird_property, buckets_agree_with_the_oracle)
 {
@@ -427,6 +773,15 @@ TEST(sird_flow, all_that_was_told_is_no_less_than_what_came)
 	EXPECT_EQ(b.lent(), 0U);
 }
 
+TEST(sird_allowance, is_a_segment_for_who_got_more_than_those_who_wait)
+{
+	sird_link l = link_of(100000, 8000);
+
+	EXPECT_EQ(sird_allowance_among(&l, kMss, true, 1001, 1000), kMss);
+	EXPECT_EQ(sird_allowance_among(&l, kMss, true, 1000, 1000), 100000U);
+	EXPECT_EQ(sird_allowance_among(&l, kMss, false, 1001, 1000), 100000U);
+}
+
 TEST(sird_flow, with_nothing_left_has_an_allowance_again)
 {
 	Book b;
@@ -499,17 +854,61 @@ TEST(sird_flow, what_it_attained_saturates)
 	EXPECT_EQ(b.f.attained_bytes, SWIFT_U32_MAX);
 }
 
+u32 quantum_of(u32 wants, u32 link_quantum, u32 bucket_bytes = kBdp)
+{
+	sird_link l = link_of(100000, 8000);
+	sird_sender s;
+	Book b;
+
+	sird_sender_init(&s, bucket_bytes);
+	l.quantum_bytes = link_quantum;
+	b.data(1000, 1000000, true);
+	b.f.most = b.f.told = b.f.edge + wants;
+	return sird_quantum(&b.f, &l, &s, kMss);
+}
+
 TEST(sird_quantum, is_four_segments_and_no_runt_behind)
 {
 	for (auto [wants, quantum] : {std::pair{0U, 0U}, {500U, 500U}, {4000U, 4000U},
 				      {4001U, 4001U}, {4999U, 4999U}, {5000U, 4000U},
-				      {29000U, 4000U}}) {
-		Book b;
+				      {29000U, 4000U}})
+		EXPECT_EQ(quantum_of(wants, 0), quantum) << wants;
+}
 
-		b.data(1000, 100000, true);
-		b.f.told = b.f.edge + wants;
-		EXPECT_EQ(sird_quantum(&b.f, kMss), quantum) << wants;
+TEST(sird_quantum, is_whole_segments_of_what_the_link_has_found)
+{
+	EXPECT_EQ(quantum_of(90000, 20500), 20000U);
+	EXPECT_EQ(quantum_of(20999, 20500), 20999U); /* no runt */
+	EXPECT_EQ(quantum_of(90000, 20500, 40000), 10000U); /* a quarter of the bucket */
+	EXPECT_EQ(quantum_of(90000, 20500, 8000), 4000U);
+}
+
+TEST(sird_quantum, of_a_link_is_found_by_what_arrives_as_one)
+{
+	sird_link l = link_of(100000, 50000);
+
+	EXPECT_EQ(sird_quantum_bytes(&l, 0, kMss), 0U); /* nobody knows yet */
+	EXPECT_EQ(sird_quantum_bytes(&l, kMss, kMss), 0U); /* each segment alone: four */
+	EXPECT_EQ(sird_quantum_bytes(&l, 5 * kMss, kMss), 32000U);
+	EXPECT_EQ(sird_quantum_bytes(&l, 30 * kMss, kMss), 65536U);
+	l = link_of(100000, 8000);
+	EXPECT_EQ(sird_quantum_bytes(&l, 30 * kMss, kMss), 12500U); /* a twelfth of B */
+	EXPECT_EQ(sird_quantum_bytes(&l, SWIFT_U32_MAX, kMss), 12500U);
+}
+
+TEST(sird_batch, is_averaged_over_bytes)
+{
+	u32 avg = 0;
+
+	/* A flow of segments beside one of batches: most bytes are the batches'. */
+	for (int i = 0; i < 2000; i++) {
+		avg = sird_batch_feed(avg, 1000);
+		avg = sird_batch_feed(avg, 30000);
 	}
+	EXPECT_NEAR(avg, (30000.0 * 30000 + 1000 * 1000) / 31000, 600);
+	EXPECT_EQ(sird_batch_feed(1000, 1000), 1000U);
+	EXPECT_LE(sird_batch_feed(SWIFT_U32_MAX, 0), SWIFT_U32_MAX);
+	EXPECT_LE(sird_batch_feed(0, SWIFT_U32_MAX), SWIFT_U32_MAX / 16 + 1);
 }
 
 TEST(sird_key, fair_is_by_what_was_served_srpt_by_what_is_wanted)
@@ -595,10 +994,10 @@ TEST(sird_opt, gives_back_what_was_put_within_half_a_gigabyte)
 				u32 told = near + u32(away + odd);
 				sird_opt got = {};
 
-				ASSERT_EQ(parse(put_demand(told, SIRD_OPT_NET), &got, near),
+				ASSERT_EQ(parse(put_demand(told, SIRD_OPT_ANNOUNCES), &got, near),
 					  SIRD_OPT_DEMAND);
 				ASSERT_EQ(got.told, (told + 63) & ~63U) << near << " " << away;
-				ASSERT_EQ(got.flags, SIRD_OPT_NET);
+				ASSERT_EQ(got.flags, SIRD_OPT_ANNOUNCES);
 			}
 	/* The ends. */
 	EXPECT_EQ(sird_opt_told(0x800000, 0), 0U - (1U << 29));
@@ -681,7 +1080,7 @@ struct Receiver {
 
 	Receiver(u32 mbps, u32 rtt_ns, u32 mss_bytes, size_t n) : mss(mss_bytes), senders(n)
 	{
-		sird_link_set(&link, &t, mbps, rtt_ns);
+		link = link_of(mbps, rtt_ns, t);
 		for (sird_sender &s : senders)
 			sird_sender_init(&s, link.bdp_bytes);
 	}
@@ -714,13 +1113,18 @@ struct Receiver {
 		return sird_key(sird_policy(t.credit_policy), &f.book, f.served);
 	}
 
+	u32 quantum(const Flow &f) const
+	{
+		return sird_quantum(&f.book, &link, &senders[f.sender], mss);
+	}
+
 	Flow *pick()
 	{
 		Flow *best = nullptr;
 
 		for (Flow &f : flows)
 			if (f.waits && (!best || key(f) < key(*best)) &&
-			    sird_sender_may_have(&senders[f.sender], sird_quantum(&f.book, mss)))
+			    sird_sender_may_have(&senders[f.sender], quantum(f)))
 				best = &f;
 		return best;
 	}
@@ -728,11 +1132,11 @@ struct Receiver {
 	void schedule()
 	{
 		while (Flow *f = pick()) {
-			u32 bytes = sird_quantum(&f->book, mss);
+			u32 bytes = quantum(*f);
 
-			if (!sird_link_may_lend(&link, lent, bytes))
+			if (!sird_link_may_lend(&link, lent, bytes, mss))
 				return;
-			beyond_b += lent && lent + bytes > link.b_bytes;
+			beyond_b += lent && lent + std::min(bytes, 4 * mss) > link.b_bytes;
 			sird_flow_grant(&f->book, bytes);
 			clock = std::max(clock, f->served);
 			f->served += bytes;
@@ -799,6 +1203,7 @@ struct Walk {
 		: d{seed}, r(mbps, 8000, mss_bytes, 1 + n / 3), mss(mss_bytes)
 	{
 		r.t.credit_policy = seed % 2;
+		r.link.quantum_bytes = sird_quantum_bytes(&r.link, d.any32(0, 65536), mss);
 		for (size_t i = 0; i < n; i++) {
 			u32 next = 0U - d.any32(1, 1 << 20);
 

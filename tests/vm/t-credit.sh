@@ -162,3 +162,47 @@ switched_off() {
 ok 'credit: switched off on the way, all goes on' switched_off
 ok 'credit: nobody is left in the book' wait_until 20 counts h2 credit_flows -eq 0
 ok 'credit: nor of the senders' wait_until 20 counts h1 credit_flows -eq 0
+
+# ACKs get lost, and grants with them: who is silent is told again, and no bytes stay lent.
+for host in h1 h2; do swift_set $host credit=1; done
+link_shape r1 left 1gbit 100us 1000 loss 2%
+capture "$h2_ip4" -P 4 -n 4M
+ok 'credit: grants that are lost are told again' fast 25
+link_shape r1 left 1gbit 100us 1000
+
+# Many connections, some of which are reset with credit on its way. What then stays in the book is a
+# warning of the module's, which fails the guest: when the last flow of a sender goes, and the link.
+many_listen='
+import socket
+s = socket.create_server(("", 7000), backlog=64)
+for i in range(120):
+    c, _ = s.accept()
+    try:
+        if i % 3: c.recv(2000)
+        else:
+            while c.recv(65536): pass
+    except ConnectionResetError: pass
+    c.close()'
+many='
+import socket, struct
+for i in range(120):
+    c = socket.create_connection(("'$h2_ip4'", 7000))
+    if i % 2: c.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    c.setblocking(False)
+    try: c.send(bytes(1 + i * 777))
+    except BlockingIOError: pass
+    c.close()'
+ok 'credit: many connections, closed and reset' transfer_of "$many_listen" "$many"
+ok 'credit: none of them is left in the book' wait_until 20 counts h2 credit_flows -eq 0
+
+# In full flight: sockets are ended under load, and the module goes at once.
+kicks=$(counter h2 credit_kicks)
+iperf_server h2 -1
+ip netns exec h1 iperf3 -c "$h2_ip4" -t 60 -P 8 >/dev/null 2>&1 &
+in_flight() { wait_until 30 counts h2 credit_kicks -gt $((kicks + 50)); }
+ok 'credit: eight flows are in full flight' in_flight
+for host in h1 h2; do in_ns $host sysctl -qw net.ipv4.tcp_congestion_control=cubic; done
+ended() { flows_ended h2 && flows_ended h1; }
+ok 'credit: they are ended' wait_until 20 ended
+cleanup_jobs
+ok 'credit: and the module unloads' wait_until 30 swift_unload
