@@ -312,6 +312,7 @@ TEST_F(TuneRunTest, WhoeverTunesNextGoesOnFromTheOthersRecord)
 		EXPECT_EQ(run->tuner().kept_ns(), kept);
 		EXPECT_EQ(run->before(), before);
 		(void)!run->end("settled", false);
+		run.reset(); // it holds the target's lock
 		const auto undone = TuneRun::undo(system, knob);
 
 		ASSERT_TRUE(undone);
