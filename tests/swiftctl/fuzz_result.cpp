@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: MIT
-// libFuzzer: any bytes as what iperf3 wrote, as a client that asks wrote and sends, as a result, and as another host's flows; what
-// was understood has to hold together, and has to come out as harmless text.
+// libFuzzer: any bytes as what iperf3 wrote, as a client that asks wrote and sends, as a result, as another host's flows, as a
+// fleet's plan, its inventory, and Prometheus' answers; what was understood has to hold together, and has to come
+// out as harmless text.
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
 
+#include "ab_json.h"
 #include "ab_rr.h"
 #include "ab_samples.h"
+#include "fleet_plan.h"
 #include "iperf_run.h"
+#include "prometheus.h"
 #include "report.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size)
@@ -40,6 +44,26 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
 			for (const auto &row : section.rows)
 				if (row.figures.size() != swift::report_columns().size())
 					std::abort();
+
+	if (const auto plan = swift::read_fleet_plan("x", text)) {
+		// It comes back as what it was, and has an arm for each rack and period.
+		const auto json = swift::fleet_plan_json(*plan);
+
+		if (!swift::read_fleet_plan("x", swift::json_text(json)) || swift::fleet_plan_text(*plan).empty() ||
+		    swift::fleet_inventory(*plan).empty())
+			std::abort();
+	}
+	if (const auto racks = swift::read_fleet_racks("x", text, "g", "rack"))
+		for (const auto &rack : *racks)
+			if (rack.name.empty() || rack.hosts.empty())
+				std::abort();
+	if (const auto json = swift::parse_json(text))
+		if (const auto series = swift::parse_matrix(*json))
+			for (const auto &s : *series)
+				for (const auto &[time, value] : s.values)
+					if (!std::isfinite(time) || !std::isfinite(value))
+						std::abort();
+	(void)swift::dump_source("x", text);
 
 	swift::AbSamples samples({5201});
 	swift::AbSamples::Values values;

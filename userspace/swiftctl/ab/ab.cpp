@@ -185,7 +185,18 @@ int run_ab(const AbOptions &options)
 {
 	std::random_device random;
 	// 32 bits: somebody may have to type it.
-	auto plan = ab_plan(options, random());
+	const std::uint64_t seed = random();
+
+	if (!options.fleet.action.empty()) {
+		FleetOptions fleet = options.fleet;
+
+		if (!options.servers.empty())
+			return fail_usage(ab_verb, "--fleet takes no SERVER: it runs no iperf3");
+		fleet.seed = options.seed;
+		fleet.json_file = options.json_file;
+		return run_fleet_ab(fleet, seed);
+	}
+	auto plan = ab_plan(options, seed);
 
 	if (!plan)
 		return fail_usage(ab_verb, plan.error().text());

@@ -11,6 +11,7 @@
 #include "ab_plan.h"
 #include "ab_process.h"
 #include "ab_result.h"
+#include "fleet_ab.h"
 #include "verb.h"
 
 namespace swift {
@@ -42,6 +43,7 @@ struct AbOptions {
 	bool rr_new = false;
 	bool serve = false; // answer, and nothing else
 	bool ask = false; // the client's part, in a run
+	FleetOptions fleet; // --fleet: another kind of test
 };
 
 // @random_seed: if the options give none.

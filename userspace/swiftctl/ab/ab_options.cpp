@@ -15,7 +15,10 @@ constexpr const char *ab_footer =
 	"Examples:\n"
 	"  swiftctl ab 10.0.0.2 --cc swift,cubic --dry-run\n"
 	"  swiftctl ab 10.0.0.2 --client c2 --client c3 --parallel 8 --json ab.json --html ab.html\n"
-	"  swiftctl ab 10.0.0.2 --rr 8 --rr-bytes 100,64000";
+	"  swiftctl ab 10.0.0.2 --rr 8 --rr-bytes 100,64000\n"
+	"  swiftctl ab --fleet plan --inventory hosts.yml --arm 'dctcp=sysctl -w net.ipv4.tcp_congestion_control=dctcp' \\\n"
+	"    --arm 'swift=sysctl -w net.ipv4.tcp_congestion_control=swift' --prometheus http://127.0.0.1:9090\n"
+	"  swiftctl ab --fleet read --plan experiment/plan.json --prometheus http://127.0.0.1:9090";
 
 } // namespace
 
@@ -50,6 +53,7 @@ void add_options(CLI::App &verb, AbOptions &o)
 	verb.add_option("--html", o.html_file, "Write the report as a page")->type_name("FILE");
 	verb.add_flag("--dry-run", o.dry_run, "Print the commands instead");
 	verb.add_flag("--yes", o.yes, "Start without asking");
+	add_fleet_options(verb, o.fleet);
 }
 
 const Verb ab_verb = {"ab", "Compare congestion controls by real runs", add_verb<AbOptions, run_ab>};
