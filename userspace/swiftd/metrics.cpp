@@ -286,6 +286,8 @@ void of_service(Families &out, const Snapshot &s, const CollectStats &collect, c
 	auto searches = counter("swiftd_searches_total", "Searches of all flows that were begun");
 	auto searches_cancelled = counter("swiftd_searches_cancelled_total", "Of them, those that nobody waited for any more");
 	auto searches_refused = counter("swiftd_searches_refused_total", "Searches that were refused: too many waited");
+	auto delivered = counter("swiftd_otlp_deliveries_total", "Deliveries of metrics to the collector, by what became of them");
+	auto logged = counter("swiftd_otlp_flows_total", "Log records of flows for the collector, by what became of them");
 	auto ended = counter("swiftd_sse_ended_total", "Event streams that were ended: their readers were too slow");
 	auto age = gauge("swiftd_snapshot_age_seconds", "Time since the newest look at the host's flows");
 	auto ended_flows = counter("swiftd_ended_flows_total", "Flows that the kernel told the end of");
@@ -312,6 +314,12 @@ void of_service(Families &out, const Snapshot &s, const CollectStats &collect, c
 	add(age, {}, age_s);
 	add(searches, {}, static_cast<double>(http.searches.made.load()));
 	add(searches_cancelled, {}, static_cast<double>(http.searches.cancelled.load()));
+	for (const auto &[family, taken, lost] : {std::tuple(&delivered, &http.otlp.deliveries, &http.otlp.lost_deliveries),
+						  {&logged, &http.otlp.flows, &http.otlp.lost_flows}})
+		if (taken->load() + lost->load() > 0) { // nobody who delivers nothing has them
+			add(*family, {{"result", "taken"}}, static_cast<double>(taken->load()));
+			add(*family, {{"result", "lost"}}, static_cast<double>(lost->load()));
+		}
 	add(searches_refused, {}, static_cast<double>(http.searches.refused.load()));
 	add(other, {}, static_cast<double>(s.summary.totals.dropped_prefixes));
 	add(ended_flows, {}, static_cast<double>(s.ended.flows));
@@ -319,14 +327,14 @@ void of_service(Families &out, const Snapshot &s, const CollectStats &collect, c
 	add(overruns, {}, static_cast<double>(s.ended.losses.overruns));
 	add(ended_dropped, {}, static_cast<double>(s.ended.losses.dropped));
 	for (auto *f : {&seconds, &collections, &ended_flows, &ended_unseen, &overruns, &ended_dropped, &errors, &requests, &connections, &dropped, &ended, &searches,
-			&searches_cancelled, &searches_refused, &age,
+			&searches_cancelled, &searches_refused, &delivered, &logged, &age,
 			&resident, &cpu, &other})
 		out.push_back(std::move(*f));
 }
 
 } // namespace
 
-std::string metrics_text(const Snapshot &s, const CollectStats &collect, const HttpStats &http, double age_s)
+std::vector<prometheus::MetricFamily> metric_families(const Snapshot &s, const CollectStats &collect, const HttpStats &http, double age_s)
 {
 	Families all;
 
@@ -344,7 +352,12 @@ std::string metrics_text(const Snapshot &s, const CollectStats &collect, const H
 	of_policy(all, s);
 	of_service(all, s, collect, http, age_s);
 	std::erase_if(all, [](const auto &f) { return f.metric.empty(); });
-	return prometheus::TextSerializer().Serialize(all);
+	return all;
+}
+
+std::string metrics_text(const Snapshot &s, const CollectStats &collect, const HttpStats &http, double age_s)
+{
+	return prometheus::TextSerializer().Serialize(metric_families(s, collect, http, age_s));
 }
 
 } // namespace swift

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "flow.h"
+#include "http_client.h"
 #include "text.h"
 
 namespace swift {
@@ -95,6 +96,15 @@ const std::vector<Option> &table()
 		 "time to learn the paths' lengths before anything is proposed"},
 		{"policy.file", FIELD(policy, file), 0, 0, {}, "", true,
 		 "file with the targets to set, as `swiftctl policy check` takes it, read now and at each reload; none: set none"},
+		{"otlp.endpoint", FIELD(otlp, endpoint), 0, 0, {}, "", false,
+		 "OpenTelemetry collector, http://HOST:4318, that gets the metrics as OTLP in JSON; none: nothing is sent"},
+		{"otlp.interval_s", FIELD(otlp, interval_s), 1, 3600, {}, "s", false, "time between two deliveries"},
+		{"otlp.flow_log", FIELD(otlp, flow_log), 0, 0, {}, "", false,
+		 "deliver a log record of each flow that has ended, with its addresses"},
+		{"otlp.token_file", FIELD(otlp, token_file), 0, 0, {}, "", false,
+		 "file with a token to show to the collector: Authorization: Bearer TOKEN"},
+		{"otlp.ca_file", FIELD(otlp, ca_file), 0, 0, {}, "", false,
+		 "file with the authorities (PEM) of an https:// collector; none: the system's"},
 		{"log.level", FIELD(log, level), 0, 0, {"debug", "info", "warning", "error"}, "", true,
 		 "least severity that is logged"},
 		{"log.format", FIELD(log, format), 0, 0, {"auto", "journal", "text"}, "", false,
@@ -335,6 +345,11 @@ Result<void> check_config(const Config &config)
 		return Error{fmt::format("policy.file = {}: allowed are absolute paths", toml_string(config.policy.file))};
 	if (!config.policy.file.empty() && config.tune.enabled && config.tune.apply)
 		return Error{"policy.file with tune.apply = true: both would set targets; allowed is one of them"};
+	if (!config.otlp.endpoint.empty())
+		if (auto good = check_url("otlp.endpoint", config.otlp.endpoint); !good)
+			return good;
+	if (!config.otlp.token_file.empty() && !config.otlp.endpoint.starts_with("https://") && !is_loopback_url(config.otlp.endpoint))
+		return Error{"otlp.token_file: otlp.endpoint has to be an https:// URL, or the token would be sent in clear"};
 	if (config.http.tls_certificate.empty() != config.http.tls_key.empty())
 		return Error{"http.tls_certificate and http.tls_key: allowed are both or neither"};
 	if (elsewhere && config.http.token_file.empty() && !config.http.allow_anonymous)
@@ -406,7 +421,7 @@ nlohmann::json options_json(const Config &config)
 			j["max"] = o.max;
 		}
 		// Where the keys to this service lie is nobody's business.
-		if ((o.name == "http.token_file" || o.name == "http.tls_key") &&
+		if ((o.name == "http.token_file" || o.name == "http.tls_key" || o.name == "otlp.token_file") &&
 		    o.get(config) != v)
 			j["value"] = "set";
 		all.push_back(std::move(j));

@@ -63,6 +63,13 @@ struct Config {
 	struct PolicyFrom {
 		std::string file;
 	} policy;
+	struct Otlp {
+		std::string endpoint;
+		std::int64_t interval_s = 15;
+		bool flow_log = true;
+		std::string token_file;
+		std::string ca_file;
+	} otlp;
 	struct Log {
 		std::string level = "info";
 		std::string format = "auto";

@@ -26,6 +26,7 @@
 #include "log.h"
 #include "netns.h"
 #include "policing.h"
+#include "otlp_exporter.h"
 #include "tuning.h"
 
 namespace swift {
@@ -110,6 +111,7 @@ private:
 	BpfVariants variants_{*system_, *sockets_, *bpf_};
 	Tuning tuning_; // ends before what it stands on
 	Policing policing_; // as does this
+	std::unique_ptr<OtlpExporter> otlp_;
 	std::unique_ptr<HttpServer> http_; // ends first: it reads what the others own
 	std::int64_t due_ns_ = 0;
 	bool ready_ = false;
@@ -173,6 +175,14 @@ Result<void> Service::start()
 		for (const std::string &a : http_->addresses())
 			spdlog::info("serving http{}://{}", config_.http.tls_certificate.empty() ? "" : "s", a);
 	}
+	if (!config_.otlp.endpoint.empty()) {
+		auto otlp = OtlpExporter::start(config_.otlp, facts_, store_.http);
+
+		if (!otlp)
+			return Error{"otlp: " + otlp.error().text()};
+		otlp_ = std::move(*otlp);
+		spdlog::info("delivering to {} every {} s", config_.otlp.endpoint, config_.otlp.interval_s);
+	}
 	due_ns_ = clock_ns(CLOCK_MONOTONIC);
 	collect_timer_.at(due_ns_);
 	house_timer_.at(due_ns_ + ns_per_s);
@@ -194,6 +204,8 @@ void Service::took_a_look(std::shared_ptr<Snapshot> s, std::int64_t next_ns)
 	s->tune = tuning_.row();
 	s->policy = policing_.row();
 	s->interval_ms = next_ns / 1'000'000;
+	if (otlp_)
+		otlp_->offer(s);
 	store_.put(std::move(s));
 }
 

@@ -171,6 +171,13 @@ struct WorkerStats {
 	std::atomic<std::uint64_t> refused = 0; // too many waited
 };
 
+struct OtlpStats {
+	std::atomic<std::uint64_t> deliveries = 0; // of metrics, that were taken
+	std::atomic<std::uint64_t> lost_deliveries = 0;
+	std::atomic<std::uint64_t> flows = 0; // log records that were taken
+	std::atomic<std::uint64_t> lost_flows = 0;
+};
+
 class HttpStats {
 public:
 	void answered(unsigned code);
@@ -179,6 +186,7 @@ public:
 	std::atomic<std::uint64_t> sse_dropped = 0;
 	std::atomic<std::uint64_t> sse_ended = 0;
 	WorkerStats searches;
+	OtlpStats otlp;
 
 private:
 	mutable std::mutex mutex_;

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT
+// Metrics and ended flows as OTLP has them, in its JSON form (opentelemetry-proto: metrics.proto, logs.proto;
+// 64-bit numbers are strings there, enums numbers). Pure functions; who sends them is otlp_exporter.h.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "api.h"
+#include "flow_table.h"
+
+namespace prometheus {
+struct MetricFamily;
+}
+
+namespace swift {
+
+// A flow that is gone, as it was when it was last seen.
+struct EndedFlow {
+	FlowRow row;
+	FlowGroup group;
+	double seen_s = 0; // it was there for at least so long
+	double ended_s = 0; // since 1970: when it was first missed
+};
+
+// Flows of @before that are not in @now, at most @most of them; @left_out: how many there were beyond.
+[[nodiscard]] std::vector<EndedFlow> ended_flows(const FlowSet &before, const FlowSet &now, double now_s, std::size_t most,
+						 std::uint64_t &left_out);
+
+// Counters and histograms are sums since @start_s (OTLP: cumulative).
+[[nodiscard]] std::string otlp_metrics(std::span<const prometheus::MetricFamily> families, const HostFacts &facts, double start_s, double now_s);
+[[nodiscard]] std::string otlp_logs(std::span<const EndedFlow> flows, const HostFacts &facts, double now_s);
+
+} // namespace swift
