@@ -116,7 +116,7 @@ Json metric_of(const prometheus::MetricFamily &f, const std::string &start, cons
 }
 
 // Names of attributes: OpenTelemetry's semantic conventions where they have one.
-Json record_of(const EndedFlow &ended, const std::string &observed)
+Json record_of(const GoneFlow &ended, const std::string &observed)
 {
 	const FlowRow &row = ended.row;
 	Json a = {text_attribute("network.transport", "tcp"),
@@ -160,9 +160,9 @@ std::string one_line(const Json &j)
 
 } // namespace
 
-std::vector<EndedFlow> ended_flows(const FlowSet &before, const FlowSet &now, double now_s, std::size_t most, std::uint64_t &left_out)
+std::vector<GoneFlow> ended_flows(const FlowSet &before, const FlowSet &now, double now_s, std::size_t most, std::uint64_t &left_out)
 {
-	std::vector<EndedFlow> ended;
+	std::vector<GoneFlow> ended;
 	std::vector<std::uint64_t> there;
 
 	there.reserve(now.rows.size());
@@ -193,12 +193,12 @@ std::string otlp_metrics(std::span<const prometheus::MetricFamily> families, con
 					{"scopeMetrics", Json::array({{{"scope", otlp_scope()}, {"metrics", std::move(metrics)}}})}}})}});
 }
 
-std::string otlp_logs(std::span<const EndedFlow> flows, const HostFacts &facts, double now_s)
+std::string otlp_logs(std::span<const GoneFlow> flows, const HostFacts &facts, double now_s)
 {
 	Json records = Json::array();
 	const std::string now = nano_text(now_s);
 
-	for (const EndedFlow &f : flows)
+	for (const GoneFlow &f : flows)
 		records.push_back(record_of(f, now));
 	return one_line({{"resourceLogs",
 			  Json::array({{{"resource", otlp_resource(facts)},

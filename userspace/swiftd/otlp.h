@@ -18,7 +18,7 @@ struct MetricFamily;
 namespace swift {
 
 // A flow that is gone, as it was when it was last seen.
-struct EndedFlow {
+struct GoneFlow {
 	FlowRow row;
 	FlowGroup group;
 	double seen_s = 0; // it was there for at least so long
@@ -26,11 +26,11 @@ struct EndedFlow {
 };
 
 // Flows of @before that are not in @now, at most @most of them; @left_out: how many there were beyond.
-[[nodiscard]] std::vector<EndedFlow> ended_flows(const FlowSet &before, const FlowSet &now, double now_s, std::size_t most,
+[[nodiscard]] std::vector<GoneFlow> ended_flows(const FlowSet &before, const FlowSet &now, double now_s, std::size_t most,
 						 std::uint64_t &left_out);
 
 // Counters and histograms are sums since @start_s (OTLP: cumulative).
 [[nodiscard]] std::string otlp_metrics(std::span<const prometheus::MetricFamily> families, const HostFacts &facts, double start_s, double now_s);
-[[nodiscard]] std::string otlp_logs(std::span<const EndedFlow> flows, const HostFacts &facts, double now_s);
+[[nodiscard]] std::string otlp_logs(std::span<const GoneFlow> flows, const HostFacts &facts, double now_s);
 
 } // namespace swift

@@ -135,7 +135,7 @@ void OtlpExporter::note_ended(const Snapshot &snapshot)
 	std::uint64_t left_out = 0;
 
 	if (before_)
-		for (EndedFlow &f : ended_flows(*before_, *snapshot.flows, snapshot.time_s, most_flows - flows_.size(), left_out))
+		for (GoneFlow &f : ended_flows(*before_, *snapshot.flows, snapshot.time_s, most_flows - flows_.size(), left_out))
 			flows_.push_back(std::move(f));
 	before_ = snapshot.flows;
 	stats_.otlp.lost_flows += left_out;
@@ -150,7 +150,7 @@ void OtlpExporter::deliver(const Snapshot &snapshot)
 	else
 		stats_.otlp.lost_deliveries++;
 	while (!flows_.empty() && !stopping_) {
-		const std::vector<EndedFlow> some(flows_.begin(), flows_.begin() + static_cast<std::ptrdiff_t>(std::min(batch, flows_.size())));
+		const std::vector<GoneFlow> some(flows_.begin(), flows_.begin() + static_cast<std::ptrdiff_t>(std::min(batch, flows_.size())));
 		const Outcome outcome = send("logs", otlp_logs(some, facts_, now_s()));
 
 		if (outcome == Outcome::unreachable)

@@ -55,7 +55,7 @@ private:
 
 	// The thread's own.
 	std::shared_ptr<const FlowSet> before_;
-	std::deque<EndedFlow> flows_;
+	std::deque<GoneFlow> flows_;
 	std::int64_t due_ns_ = 0;
 	std::map<std::string, std::string> trouble_; // by signal
 
