@@ -42,7 +42,7 @@ enum swift_target_policy {
 	X(base_target_ns, 25000, 1000, 1000000000,                                               \
 	  "base fabric target delay, 3.5 base_target")                                           \
 	X(hop_target_ns, 1000, 0, 1000000, "target added per router hop, 3.5 h-bar")             \
-	X(fs_range_ns, 600000, 0, 10000000, "most that flow scaling adds, 3.5; 0 = off")         \
+	X(fs_range_ns, 450000, 0, 10000000, "most that flow scaling adds, 3.5; 0 = off")         \
 	X(fs_min_cwnd_milli, 10, 1, 1000000,                                                      \
 	  "window at and below which scaling adds fs_range_ns, 1/1000 packet, 3.5")              \
 	X(fs_max_cwnd_milli, 256000, 2, 10000000,                                                \
