@@ -13,6 +13,7 @@
 #include "fleet_plan.h"
 #include "fleet_result.h"
 #include "prometheus.h"
+#include "text.h"
 
 using namespace swift;
 

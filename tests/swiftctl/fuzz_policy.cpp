@@ -9,6 +9,7 @@
 #include "bpf_law.h"
 #include "policy.h"
 #include "tunables.h"
+#include "text.h"
 
 namespace {
 

@@ -5,6 +5,7 @@
 #include "fake_bpf_host.h"
 #include "fake_knob.h"
 #include "policy_run.h"
+#include "text.h"
 
 using namespace swift;
 using namespace swift_test;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "policing.h"
+#include "text.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "text.h"
 
+#include <array>
 #include <charconv>
 #include <cmath>
+#include <ctime>
 
 namespace swift {
 
@@ -106,6 +108,17 @@ std::string span_text(std::int64_t ns, bool with_sign)
 	if (a < 86400e9 * 2)
 		return sign + fixed(a / 1e9, 0) + " s";
 	return sign + fixed(a / 86400e9, 0) + " days";
+}
+
+std::string utc_text(std::int64_t time_s)
+{
+	const auto time = static_cast<std::time_t>(time_s);
+	std::array<char, 32> text{};
+	std::tm parts{};
+
+	gmtime_r(&time, &parts);
+	std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts);
+	return text.data();
 }
 
 } // namespace swift

@@ -26,4 +26,7 @@ Result<double> parse_decimal(std::string_view name, std::string_view value, doub
 // A time or a difference of two, in a unit that people read: "12 ns", "-1.23 us", "+37.0 s".
 [[nodiscard]] std::string span_text(std::int64_t ns, bool with_sign);
 
+// A time since 1970, as "2026-11-24T21:36:00Z".
+[[nodiscard]] std::string utc_text(std::int64_t time_s);
+
 } // namespace swift

@@ -14,6 +14,7 @@
 
 #include "bpf_law.h"
 #include "tunables.h"
+#include "text.h"
 
 namespace swift {
 
@@ -382,19 +383,6 @@ PolicyFile parse_policy(std::string_view toml, std::int64_t now_s)
 	if (!reader.read(parsed))
 		return {{}, reader.error};
 	return {std::move(reader.policy), {}};
-}
-
-std::string utc_text(std::int64_t since_1970_s)
-{
-	using namespace std::chrono;
-	const sys_seconds t{seconds(since_1970_s)};
-	const auto day = floor<days>(t);
-	const year_month_day date(day);
-	const hh_mm_ss time(t - day);
-
-	return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", static_cast<int>(date.year()),
-			   static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()),
-			   time.hours().count(), time.minutes().count(), time.seconds().count());
 }
 
 std::string class_text(int dscp)

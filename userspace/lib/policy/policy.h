@@ -66,8 +66,6 @@ struct PolicyFile {
 // @now_s: a policy that has expired by then is an error; 0: none has.
 [[nodiscard]] PolicyFile parse_policy(std::string_view toml, std::int64_t now_s);
 
-// "2026-12-24T00:00:00Z"
-[[nodiscard]] std::string utc_text(std::int64_t since_1970_s);
 // "default", "26"
 [[nodiscard]] std::string class_text(int dscp);
 

@@ -12,6 +12,7 @@
 #include "ab_plan.h"
 #include "fleet_plan.h"
 #include "printable.h"
+#include "text.h"
 
 namespace swift {
 

@@ -135,15 +135,4 @@ Result<std::int64_t> parse_span_s(const std::string &option, const std::string &
 	return *number * unit;
 }
 
-std::string utc_text(std::int64_t time_s)
-{
-	const auto time = static_cast<std::time_t>(time_s);
-	std::array<char, 32> text{};
-	std::tm parts{};
-
-	gmtime_r(&time, &parts);
-	std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts);
-	return text.data();
-}
-
 } // namespace swift

@@ -124,7 +124,6 @@ Result<FleetMetric> parse_fleet_metric(const std::string &option, const std::str
 // "2026-11-25T10:00Z"; "90", "15m", "1h", "2d".
 Result<std::int64_t> parse_utc(const std::string &option, const std::string &text);
 Result<std::int64_t> parse_span_s(const std::string &option, const std::string &text, std::int64_t min_s, std::int64_t max_s);
-[[nodiscard]] std::string utc_text(std::int64_t time_s);
 
 [[nodiscard]] std::string_view fleet_word(FleetDesign design);
 [[nodiscard]] std::string_view fleet_word(FleetRole role);

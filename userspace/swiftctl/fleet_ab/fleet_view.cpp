@@ -6,6 +6,7 @@
 
 #include "fleet_result.h"
 #include "table.h"
+#include "text.h"
 
 namespace swift {
 
