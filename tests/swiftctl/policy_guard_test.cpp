@@ -17,7 +17,7 @@ using namespace swift;
 namespace {
 
 // What flows of one scope do, a look after the other.
-struct World {
+struct GuardedWorld {
 	double loss = 0; // of throughput, with the policy's targets
 	double tail = 0; // growth of the p99 RTT with them
 	double noise = 0.1; // of a look's throughput, standard deviation
@@ -38,7 +38,7 @@ struct Outcome {
 	std::string reason;
 };
 
-Outcome run(const World &world, unsigned seed, unsigned limit, bool until_acquitted, bool acquitted = false,
+Outcome run(const GuardedWorld &world, unsigned seed, unsigned limit, bool until_acquitted, bool acquitted = false,
 	    std::size_t scopes = 1)
 {
 	std::vector<std::string> names;
@@ -106,7 +106,7 @@ unsigned some(unsigned worlds)
 	return std::getenv("GUARD_ALL") ? worlds : worlds / 5;
 }
 
-Figures many(const char *name, const World &world, unsigned worlds, unsigned limit, bool until_acquitted,
+Figures many(const char *name, const GuardedWorld &world, unsigned worlds, unsigned limit, bool until_acquitted,
 	     std::size_t scopes = 1)
 {
 	std::vector<unsigned> looks;
@@ -135,7 +135,7 @@ TEST(PolicyGuard, AHarmlessPolicyStays)
 	const auto rare = [](unsigned i) { return i / 11 % 3 ? 0.001 : 1.0; };
 	const struct {
 		const char *name;
-		World world;
+		GuardedWorld world;
 	} worlds[] = {
 		{"noise 10 %", {}},
 		{"noise 30 %", {.noise = 0.3, .tail_noise = 0.4}},
@@ -180,7 +180,7 @@ TEST(PolicyGuard, HarmIsPutBackSoon)
 {
 	const struct {
 		const char *name;
-		World world;
+		GuardedWorld world;
 		unsigned within;
 		unsigned of_200;
 	} worlds[] = {
@@ -231,7 +231,7 @@ TEST(PolicyGuard, HarmThatBeginsLaterIsPutBackAsWell)
 
 TEST(PolicyGuard, DemandThatFallsCostsATrialAndNoMore)
 {
-	const World world = {.demand = [](unsigned i) { return i < 2000 ? 1.0 : 0.5; }};
+	const GuardedWorld world = {.demand = [](unsigned i) { return i < 2000 ? 1.0 : 0.5; }};
 	const Outcome o = run(world, 7, 6000, false);
 
 	EXPECT_TRUE(o.acquitted);
@@ -242,7 +242,7 @@ TEST(PolicyGuard, DemandThatFallsCostsATrialAndNoMore)
 TEST(PolicyGuard, ItRestsBetweenTrials)
 {
 	// All other minute half the demand, for ever: suspicious each time.
-	const World world = {.demand = [](unsigned i) { return i / 60 % 2 ? 1.0 : 0.5; }};
+	const GuardedWorld world = {.demand = [](unsigned i) { return i / 60 % 2 ? 1.0 : 0.5; }};
 	const Outcome o = run(world, 3, 12'000, false);
 
 	EXPECT_FALSE(o.put_back);

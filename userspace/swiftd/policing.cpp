@@ -239,9 +239,9 @@ void Policing::guard(const FlowSet &set)
 
 void Policing::keep(const FlowSet *set, double interval_s)
 {
-	if (rest_s_ && (*rest_s_ -= interval_s) <= 0)
-		load();
-	else if (reloaded_)
+	const bool rested = rest_s_ && (*rest_s_ -= interval_s) <= 0;
+
+	if (rested || reloaded_)
 		load();
 	if (!run_ || !run_->policy())
 		return;

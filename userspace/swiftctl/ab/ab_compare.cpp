@@ -291,7 +291,7 @@ bool ab_decided(const AbResult &result)
 unsigned ab_least_runs(const AbPlan &plan)
 {
 	const std::size_t ccs = plan.ccs.size();
-	const double family = static_cast<double>(ccs * (ccs - 1) / 2 * compared(plan)) * plan.looks;
+	const double family = static_cast<double>(ccs * (ccs - 1) * compared(plan)) / 2 * plan.looks;
 	unsigned n = 6; // as many as an interval takes
 
 	while (signed_rank_least_p(n) * family >= alpha)

@@ -16,8 +16,10 @@ constexpr const char *ab_footer =
 	"  swiftctl ab 10.0.0.2 --cc swift,cubic --dry-run\n"
 	"  swiftctl ab 10.0.0.2 --client c2 --client c3 --parallel 8 --json ab.json --html ab.html\n"
 	"  swiftctl ab 10.0.0.2 --rr 8 --rr-bytes 100,64000\n"
-	"  swiftctl ab --fleet plan --inventory hosts.yml --arm 'dctcp=sysctl -w net.ipv4.tcp_congestion_control=dctcp' \\\n"
-	"    --arm 'swift=sysctl -w net.ipv4.tcp_congestion_control=swift' --prometheus http://127.0.0.1:9090\n"
+	"  swiftctl ab --fleet plan --inventory hosts.yml \\\n"
+	"    --arm 'dctcp=sysctl -w net.ipv4.tcp_congestion_control=dctcp' \\\n"
+	"    --arm 'swift=sysctl -w net.ipv4.tcp_congestion_control=swift' \\\n"
+	"    --prometheus http://127.0.0.1:9090\n"
 	"  swiftctl ab --fleet read --plan experiment/plan.json --prometheus http://127.0.0.1:9090";
 
 } // namespace

@@ -9,8 +9,8 @@ namespace swift {
 namespace {
 
 constexpr const char *delays_footer =
-	"Columns: samples = window decisions; fabric, remote, local, target, rtt, tx, nic = p50/p90/p99 of the\n"
-	"delay in the network, in the peer's host, in ours, of what fabric is steered to, of the whole,\n"
+	"Columns: samples = window decisions; fabric, remote, local, target, rtt, tx, nic = p50/p90/p99 of\n"
+	"the delay in the network, in the peer's host, in ours, of what fabric is steered to, of the whole,\n"
 	"of packets between TCP and the driver, and from there until it lets go of them; window = its\n"
 	"median, in packets; cuts = decisions that cut the window for the fabric/for the hosts; lost =\n"
 	"packets. See Documentation/delays.md.\n"

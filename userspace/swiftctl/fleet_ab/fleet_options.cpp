@@ -17,7 +17,7 @@ void add_fleet_options(CLI::App &verb, FleetOptions &o)
 	add("--inventory", o.inventory, "FILE", "Of Ansible, or what `ansible-inventory --list` says of it");
 	add("--group", o.group, "NAME", "Of its hosts (swift_hosts)");
 	add("--rack-var", o.rack_var, "NAME", "Their variable that names the rack (rack)");
-	add("--arm", o.arms, "NAME=COMMAND", "An arm, and what makes a host one of it; repeatable, the first is the control")
+	add("--arm", o.arms, "NAME=COMMAND", "An arm, and what makes a host one; repeatable, first the control")
 		->allow_extra_args(false);
 	add("--by", o.by, "racks|time", "Arms by rack, or all racks at once by time (racks)");
 	add("--name", o.name, "NAME", "Of the experiment (experiment)");
