@@ -109,6 +109,7 @@ TEST(FlowTable, RatesAgesJoinsAndLeaves)
 TEST(FlowTable, NamespacesAndOwnersAreToldApart)
 {
 	FlowTable table({});
+	const IfaceMap here = ifaces();
 	const IfaceMap there = {{{2, "eth0", false, false}}, {{*Address::parse("10.0.0.1"), 2}}};
 	Flow a = flow(1), b = flow(2), c = flow(3);
 
@@ -118,7 +119,7 @@ TEST(FlowTable, NamespacesAndOwnersAreToldApart)
 	std::shared_ptr<const FlowSet> set;
 
 	for (int look = 0; look < 2; look++) { // what is linked is as what is new
-		table.begin(second * (look + 1), ifaces(), "home");
+		table.begin(second * (look + 1), here, "home");
 		table.add(a);
 		table.enter("web", there);
 		table.add(b);
