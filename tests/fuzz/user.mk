@@ -13,14 +13,14 @@ needs_netlink := $(addprefix lib/netlink/,conversation genl netlink_bytes netlin
 needs_diag := $(needs_base) lib/netlink/netlink_bytes $(addprefix lib/flows/,diag_parse flow)
 needs_genl := $(needs_base) $(needs_netlink) lib/netlink/route_parse \
 	$(addprefix lib/clocks/,clock_client_parse clock_fit)
-needs_result := $(needs_base) lib/base/printable $(addprefix swiftctl/ab/,ab_plan ab_samples iperf_run) \
+needs_result := $(needs_base) lib/base/printable $(addprefix swiftctl/ab/,ab_plan ab_rr ab_samples iperf_run) \
 	$(addprefix swiftctl/fleet_ab/,clustered fleet_files fleet_metrics fleet_plan prometheus) \
 	$(addprefix swiftctl/report/,ab_json report_read statistics)
 needs_probe := $(needs_base) lib/flows/flow $(addprefix swiftctl/probe/,probe_packet probe_exchange probe_responder)
 needs_swiftd := $(addprefix swiftd/,api config flow_search metrics options store) \
 	$(needs_base) $(addprefix lib/base/,files log_histogram printable process real_system) \
 	$(needs_netlink) $(addprefix lib/netlink/,route route_parse) \
-	$(addprefix lib/flows/,diag_client diag_parse flow flow_json flow_table iface_map summary verdict) \
+	$(addprefix lib/flows/,cgroups diag_client diag_parse flow flow_json flow_table iface_map owner socket_processes summary verdict) \
 	$(addprefix lib/,clocks/clock_fit http/http_client tune/tuner tune/turns)
 needs_policy := $(needs_base) lib/policy/policy $(addprefix lib/bpf/,bpf_law tunables)
 $(OUT)/fuzz_genl: LIBRARIES := -lmnl
