@@ -13,6 +13,7 @@
 #include "fleet_plan.h"
 #include "fleet_result.h"
 #include "prometheus.h"
+#include "sanitized.h"
 #include "text.h"
 
 using namespace swift;
@@ -169,7 +170,7 @@ struct Tally {
 	double width = 0;
 };
 
-constexpr unsigned experiments = 200;
+constexpr unsigned experiments = worlds_of(200);
 
 Tally many(FleetDesign design, double effect, bool past)
 {
@@ -720,6 +721,8 @@ TEST(FleetCoverage, ByRack)
 	const Tally t = many(FleetDesign::racks, std::log(0.9), false);
 	const Tally at_before = many(FleetDesign::racks, std::log(0.9), true);
 
+	if (sanitized)
+		return;
 	for (const Tally &each : {t, at_before}) {
 		EXPECT_GE(each.covered, covered_least);
 		EXPECT_LE(each.covered, covered_most);
@@ -733,6 +736,8 @@ TEST(FleetCoverage, ByTime)
 {
 	const Tally t = many(FleetDesign::time, std::log(0.9), false);
 
+	if (sanitized)
+		return;
 	EXPECT_GE(t.covered, covered_least);
 	EXPECT_LE(t.covered, covered_most);
 }
@@ -742,6 +747,8 @@ TEST(FleetCoverage, NoEffectIsFewAlarms)
 	for (const FleetDesign design : {FleetDesign::racks, FleetDesign::time}) {
 		const Tally t = many(design, 0, design == FleetDesign::racks);
 
+		if (sanitized)
+			continue;
 		EXPECT_LE(t.alarms, experiments - covered_least);
 		EXPECT_GE(t.alarms, experiments - covered_most);
 	}
@@ -765,6 +772,6 @@ TEST(FleetCoverage, ThePastTellsWhatCanBeShown)
 			shown += fleet_read(plan, world)->comparisons[0].shown != FleetShown::nothing;
 		}
 		std::printf("%u of %u shown\n", shown, experiments);
-		EXPECT_GE(shown, experiments * 65 / 100);
+		EXPECT_GE(shown, sanitized ? 1 : experiments * 65 / 100);
 	}
 }

@@ -10,6 +10,7 @@
 #include <functional>
 #include <random>
 
+#include "sanitized.h"
 #include "tuner.h"
 
 using namespace swift;
@@ -377,13 +378,13 @@ unsigned worlds_or(unsigned few)
 {
 	const char *asked = std::getenv("TUNER_WORLDS");
 
-	return static_cast<unsigned>(asked ? std::stoul(asked) : few);
+	return asked ? static_cast<unsigned>(std::stoul(asked)) : few;
 }
 
 // With TUNER_WORLDS=300 in so many worlds each, after as long as the noise needs; the target that is kept in the end.
 TEST(Tuner, KeepsItsPromiseInNoise)
 {
-	const unsigned worlds = worlds_or(10);
+	const unsigned worlds = worlds_or(worlds_of(10));
 
 	for (const Noise &noise : { Noise{ 0.05, 0, 6 }, { 0.05, 0.5, 6 }, { 0.05, 0.9, 6 }, { 0.1, 0, 24 }, { 0.1, 0.5, 24 },
 				    { 0.1, 0.9, 24 }, { 0.2, 0, 96 }, { 0.2, 0.5, 96 }, { 0.2, 0.9, 96 } }) {
@@ -448,7 +449,7 @@ TEST(Tuner, SeveralOnOneLinkComeToRest)
 		for (const double favour : { 1.0, 3.0 }) {
 			std::vector<double> largest;
 
-			for (unsigned seed = 1; seed <= worlds_or(3); seed++) {
+			for (unsigned seed = 1; seed <= worlds_or(worlds_of(3)); seed++) {
 				std::mt19937_64 random(seed);
 				std::normal_distribution<double> gauss(0, 1);
 				std::uniform_real_distribution<double> start(20'000, 50'000);
