@@ -14,27 +14,13 @@ import traceback
 import guest
 from guest import FABRIC, LOAD, monotonic_ns, read, sleep_until, write
 from lab import measure
+from tap import ok, plan, same
 
 NONE, SOFTWARE, HARDWARE = range(3)
 CLOCKED = (0, 1, 2)
 RATE_BPS, PROP_NS = 10**9, 3000  # as test_clocks has it
 PROBE_PORT, PROBE_HEADERS = 21335, 66  # UDP, IP, Ethernet, preamble, FCS and gap
 MS, S = 10**6, 10**9
-tests = failures = 0
-
-
-def ok(name, good, *detail):
-    global tests, failures
-    tests += 1
-    failures += not good
-    print(f"{'' if good else 'not '}ok {tests} - {name}", flush=True)
-    if not good:
-        for text in detail:
-            print(f"# {str(text)[:600]}", flush=True)
-
-
-def same(name, got, want):
-    ok(name, got == want, f"got  {got}", f"want {want}")
 
 
 def until(ready, seconds=30):
@@ -327,8 +313,7 @@ def main(names, cases=CASES):
             ok(f"{case.__name__} runs to its end", False, *traceback.format_exc().splitlines())
             with contextlib.suppress(guest.Failure):
                 write(LOAD + "control", "stop")
-    print(f"1..{tests}", flush=True)
-    return 1 if failures else 0
+    return plan()
 
 
 if __name__ == "__main__":

@@ -21,8 +21,8 @@ import fabric_net as fn
 import guest
 from fabric_net import (ETH_P_IP, Net, Port, Stats, command, control, frame, frame6, hwtstamp, now_ns, path_ps, stamping,
                         stamps_of, wire_ps)
-from fabric_tap import near, nearly, ok, plan, same
 from lab import topology
+from tap import near, nearly, ok, plan, same
 
 G = 10**9
 LEAKS = "/sys/kernel/debug/kmemleak"  # of a kernel for debugging

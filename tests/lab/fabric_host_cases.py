@@ -7,7 +7,7 @@ import time
 
 import fabric_net as fn
 from fabric_net import Net, Stats, control, frame, now_ns, path_ps, wire_ps
-from fabric_tap import near, nearly, ok, same
+from tap import near, nearly, ok, same
 
 G = 10**9
 RATE = 100 * G

@@ -5,7 +5,7 @@ import time
 
 import fabric_net as fn
 from fabric_net import Net, Stats, control, frame, wire_ps
-from fabric_tap import ok, same
+from tap import ok, same
 
 G = 10**9
 COUNT = 400

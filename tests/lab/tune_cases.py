@@ -9,9 +9,10 @@ import time
 from pathlib import Path
 
 import guest
-from clock_cases import MS, S, ok, same, until
+from clock_cases import MS, S, until
 from guest import LOAD, monotonic_ns, read, write
 from lab import measure
+from tap import ok, same
 import clock_cases
 
 FLOWS = 16

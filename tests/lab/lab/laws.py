@@ -15,29 +15,32 @@ HEADERS = {"timely": "kmod/core/timely.h", "gcn": "kmod/core/gcn.h", "fast": "km
            "theta-powertcp": "tests/lab/laws/theta_powertcp.h"}
 ECN = ("dctcp", "gcn")
 TCP_INIT_CWND = 10  # the kernel's
+POLICIES = ("static", "base_rtt", "base_rtt_plus")
 
 
-def swift_sysctls():
-    """From the table of Documentation/sysctl.md: name, default, from, to."""
+def rows(path):
+    """The X(name, default, minimum, maximum, "meaning") rows of a header."""
+    source = (TOP / path).read_text(encoding="utf-8").replace("\\\n", " ")
+    found = re.findall(r'\bX\((\w+), (\d+), (\d+), (\d+),\s*"([^"]*)"\)', source)
+    return {key: fields.whole(int(default), int(lo), int(hi), doc) for key, default, lo, hi, doc in found}
+
+
+def shell_sysctls():
+    """Those that are not the law's: from the table of Documentation/sysctl.md, name, default, from, to."""
     result = {}
     for line in (TOP / "Documentation/sysctl.md").read_text(encoding="utf-8").splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if len(cells) != 5 or not re.fullmatch(r"`\w+`", cells[0]):
-            continue
-        name, default, lo, hi, doc = cells[0].strip("`"), *cells[1:]
-        if lo:
+        if len(cells) == 5 and re.fullmatch(r"`\w+`", cells[0]) and cells[2]:
+            name, default, lo, hi, doc = cells[0].strip("`"), *cells[1:]
             result[name] = fields.whole(int(default), int(lo), int(hi), doc)
-        else:
-            result[name] = fields.text(default, doc, tuple(re.findall(r"static|base_rtt_plus|base_rtt", doc)))
+    return result
+
+
+def swift_sysctls():
+    result = shell_sysctls() | rows("kmod/core/swift_params.h") | rows("kmod/core/sird.h")
+    result["target_policy"] = fields.text(POLICIES[-1], "base of the fabric target", POLICIES)
     # The lab's hosts always tell their receivers' delay: without it there is no split.
     return result | {"echo": result["echo"]._replace(default=1)}
-
-
-def header_tunables(name):
-    """From the X(name, default, minimum, maximum, "meaning") rows of its header."""
-    source = (TOP / HEADERS[name]).read_text(encoding="utf-8").replace("\\\n", " ")
-    rows = re.findall(r'\bX\((\w+), (\d+), (\d+), (\d+),\s*"([^"]*)"\)', source)
-    return {key: fields.whole(int(default), int(lo), int(hi), doc) for key, default, lo, hi, doc in rows}
 
 
 @functools.cache
@@ -45,7 +48,7 @@ def tunables(law):
     if law == "swift":
         return swift_sysctls()
     if law in HEADERS:
-        return header_tunables(law)
+        return rows(HEADERS[law])
     if law == "dctcp":
         return {"shift_g": fields.whole(4, 0, 10, "weight of a new mark ratio, 2^-shift_g"),
                 "alpha_on_init": fields.whole(1024, 0, 1024, "first estimate of alpha, 1/1024")}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""TAP of the cases of test_fabric."""
+"""TAP of the cases that run inside a guest: test_fabric's, test_clocks', test_tune's."""
 
 tests = failures = 0
 
