@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <map>
@@ -915,7 +916,8 @@ protected:
 
 	// A command that says its id and then never ends.
 	static AbCommand endless() { return {"", {"sh", "-c", "echo $$; exec sleep 1000"}}; }
-	static bool alive(const AbOutput &o) { return kill(std::stoi(o.out), 0) == 0; }
+	// Ended before it said so, it never came as far as that which would go on.
+	static bool alive(const AbOutput &o) { return !o.out.empty() && kill(std::stoi(o.out), 0) == 0; }
 
 	sigset_t stop_{};
 	sigset_t before_{};
@@ -972,16 +974,28 @@ TEST_F(Processes, companions_end_with_the_rest)
 
 TEST_F(Processes, a_signal_ends_everything_and_nothing_begins_after)
 {
-	int ticks = 0;
-	const auto o = hosts_->run({endless(), endless()}, 60, [&](double) {
-		if (++ticks == 10)
+	const std::string said = testing::TempDir() + "ab_test_said_" + std::to_string(getpid());
+	const auto told = [&](const char *who) {
+		AbCommand c = endless();
+
+		c.argv.back() = "echo $$; echo >$0; exec sleep 1000";
+		c.argv.push_back(said + who);
+		return c;
+	};
+	int both = 0;
+	const auto o = hosts_->run({told("1"), told("2")}, 60, [&](double) {
+		if (std::filesystem::exists(said + "1") && std::filesystem::exists(said + "2") && both++ == 0)
 			raise(SIGUSR1);
 	});
+
+	for (const char *who : {"1", "2"})
+		std::filesystem::remove(said + who);
 
 	EXPECT_TRUE(hosts_->stopped());
 	EXPECT_FALSE(hosts_->pause(60)); // at once
 	for (const AbOutput &one : o) {
 		EXPECT_EQ(one.end, AbOutput::End::stopped);
+		EXPECT_FALSE(one.out.empty());
 		EXPECT_FALSE(alive(one));
 	}
 	EXPECT_EQ(hosts_->run({endless()}, 60, {})[0].end, AbOutput::End::stopped);
