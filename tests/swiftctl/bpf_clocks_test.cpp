@@ -42,12 +42,13 @@ protected:
 
 	void add(const std::string &name)
 	{
-		for (const auto &[map, most] : {std::pair("swift_clocks", 2U), std::pair("swift_clock_napis", 3U)}) {
+		for (const BpfMap &map : {BpfMap{"swift_clocks", 1, sizeof(bpf_swift_clock_key), sizeof(bpf_swift_clock), 2},
+					  BpfMap{"swift_clock_napis", 1, sizeof(std::uint32_t), sizeof(bpf_swift_clock_key), 3}}) {
 			auto thing = std::make_shared<FakeBpfHost::Thing>();
 
-			thing->map = {map, 1, 0, 0, most, false, false};
+			thing->map = map;
 			host_.dirs.insert("/sys/fs/bpf/tcp_swift/" + name);
-			host_.pinned["/sys/fs/bpf/tcp_swift/" + name + "/" + map] = thing;
+			host_.pinned["/sys/fs/bpf/tcp_swift/" + name + "/" + map.name] = thing;
 		}
 	}
 	const auto &content(const std::string &map, const std::string &name = "bpf_swift") const

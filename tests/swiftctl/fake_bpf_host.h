@@ -158,6 +158,8 @@ public:
 	{
 		if (auto ok = operation("make_dir"); !ok)
 			return ok;
+		if (!has_parent(dir))
+			return swift::errno_error("cannot make " + dir, ENOENT);
 		dirs.insert(dir);
 		return {};
 	}
@@ -180,6 +182,8 @@ public:
 	{
 		if (auto ok = operation("rename"); !ok)
 			return ok;
+		if (!there(from) || there(to))
+			return swift::errno_error("cannot rename " + from + " to " + to, there(from) ? EEXIST : ENOENT);
 		move(from, to);
 		return {};
 	}
@@ -187,6 +191,8 @@ public:
 	{
 		if (auto ok = operation("exchange"); !ok)
 			return ok;
+		if (!there(a) || !there(b))
+			return swift::errno_error("cannot rename " + a + " to " + b, ENOENT);
 		move(a, "/tmp");
 		move(b, a);
 		move("/tmp", b);
@@ -194,15 +200,19 @@ public:
 	}
 	swift::Result<void> pin_again(const std::string &pin, const std::string &to) override
 	{
-		return pin_thing(pinned.at(pin), to);
+		return pinned.contains(pin) ? pin_thing(pinned.at(pin), to) : not_there(pin);
 	}
 
-	swift::Result<swift::BpfMap> map(const std::string &pin) const override { return pinned.at(pin)->map; }
+	swift::Result<swift::BpfMap> map(const std::string &pin) const override
+	{
+		return pinned.contains(pin) ? swift::Result(pinned.at(pin)->map) : not_there(pin);
+	}
 	swift::Result<void> create_hash(const swift::BpfMap &map, const std::string &pin) override
 	{
 		auto thing = std::make_shared<Thing>();
 
 		thing->map = map;
+		thing->map.type = hash;
 		return pin_thing(thing, pin);
 	}
 	swift::Result<std::vector<swift::BpfBytes>> keys(const std::string &pin) const override
@@ -210,7 +220,7 @@ public:
 		std::vector<swift::BpfBytes> out;
 
 		if (!pinned.contains(pin))
-			return swift::errno_error("cannot open " + pin, ENOENT);
+			return not_there(pin);
 		for (const auto &[key, value] : pinned.at(pin)->content)
 			out.push_back(key);
 		return out;
@@ -219,7 +229,7 @@ public:
 							   const swift::BpfBytes &key) const override
 	{
 		if (!pinned.contains(pin))
-			return swift::errno_error("cannot open " + pin, ENOENT);
+			return not_there(pin);
 		const auto &content = pinned.at(pin)->content;
 		const auto at = content.find(key);
 
@@ -232,12 +242,16 @@ public:
 			return ok;
 		if (pin.ends_with("/prefixes") && no_memory > 0 && no_memory--)
 			return swift::errno_error("cannot write " + pin, ENOMEM);
+		if (!pinned.contains(pin))
+			return not_there(pin);
+		if (pinned.at(pin)->map.type == hash && value.size() != pinned.at(pin)->map.value_bytes)
+			return swift::Error{"cannot write " + pin + ": its values have another size"};
 		return write_thing(*pinned.at(pin), key, value);
 	}
 	swift::Result<void> visit(const std::string &pin, const ShowEntry &show) const override
 	{
 		if (!pinned.contains(pin))
-			return swift::errno_error("cannot open " + pin, ENOENT);
+			return not_there(pin);
 		for (const auto &[key, value] : pinned.at(pin)->content)
 			show(key, value);
 		return {};
@@ -247,6 +261,8 @@ public:
 	{
 		if (auto ok = operation("attach_raw_tracepoint"); !ok)
 			return ok;
+		if (!pinned.contains(pin))
+			return not_there(pin);
 		if (!tracepoints.contains(tracepoint))
 			return swift::errno_error("cannot attach to tracepoint " + tracepoint, ENOENT);
 		return pin_thing(new_link(pinned.at(pin), tracepoint), link_pin);
@@ -255,6 +271,8 @@ public:
 	{
 		if (auto ok = operation("erase"); !ok)
 			return ok;
+		if (!pinned.contains(pin))
+			return not_there(pin);
 		pinned.at(pin)->content.erase(key);
 		return {};
 	}
@@ -262,7 +280,7 @@ public:
 					       const swift::BpfBytes &value)
 	{
 		if (!thing.content.contains(key) && thing.content.size() >= thing.map.max_entries)
-			return swift::errno_error("cannot write " + thing.map.name, ENOSPC);
+			return swift::errno_error("cannot write " + thing.map.name, thing.map.type == hash ? E2BIG : ENOSPC);
 		thing.content[key] = value;
 		return {};
 	}
@@ -270,11 +288,13 @@ public:
 	swift::Result<swift::BpfProgramStatus> program(const std::string &pin) const override
 	{
 		if (!pinned.contains(pin))
-			return swift::errno_error("cannot open " + pin, ENOENT);
+			return not_there(pin);
 		return swift::BpfProgramStatus{pinned.at(pin)->program, pinned.at(pin)->id, 20, 10, 1000, 0, 0, 0};
 	}
 	swift::Result<std::string> cgroup_of(const std::string &link_pin) const override
 	{
+		if (!pinned.contains(link_pin))
+			return not_there(link_pin);
 		if (pinned.at(link_pin)->cgroup.empty())
 			return swift::Error{"not a link to a cgroup"};
 		return pinned.at(link_pin)->cgroup;
@@ -288,6 +308,8 @@ public:
 	{
 		if (auto ok = operation("replace_program"); !ok)
 			return ok;
+		if (!pinned.contains(link_pin) || !pinned.contains(pin))
+			return not_there(link_pin);
 		pinned.at(link_pin)->holds = pinned.at(pin);
 		return {};
 	}
@@ -295,6 +317,8 @@ public:
 	{
 		if (auto ok = operation("replace_ops"); !ok)
 			return ok;
+		if (!pinned.contains(link_pin) || !pinned.contains(pin))
+			return not_there(link_pin);
 		if (pinned.at(pin)->ops.state != swift::BpfOpsStatus::State::ready)
 			return swift::errno_error("cannot replace", EINVAL);
 		pinned.at(link_pin)->holds = pinned.at(pin);
@@ -303,8 +327,9 @@ public:
 	swift::Result<swift::BpfOpsStatus> ops(const std::string &pin) const override
 	{
 		if (!pinned.contains(pin))
-			return swift::errno_error("cannot open " + pin, ENOENT);
-		return pinned.at(pin)->ops;
+			return not_there(pin);
+		return pinned.at(pin)->map.ops ? swift::Result(pinned.at(pin)->ops) :
+						 swift::Error{"not a struct_ops map", pinned.at(pin)->map.name};
 	}
 	swift::Result<std::vector<swift::BpfOpsStatus>> all_ops() const override
 	{
@@ -333,6 +358,8 @@ public:
 	}
 	swift::Result<void> register_copy(const std::string &pin, const std::string &to) override
 	{
+		if (!pinned.contains(pin))
+			return not_there(pin);
 		auto copy = std::make_shared<Thing>(*pinned.at(pin));
 
 		copy->ops.id = next_id++;
@@ -356,8 +383,8 @@ public:
 	{
 		if (auto ok = operation("pin " + pin); !ok)
 			return ok;
-		if (pinned.contains(pin))
-			return swift::errno_error("cannot pin " + pin, EEXIST);
+		if (pinned.contains(pin) || !has_parent(pin))
+			return swift::errno_error("cannot pin " + pin, pinned.contains(pin) ? EEXIST : ENOENT);
 		pinned[pin] = thing;
 		return {};
 	}
@@ -373,6 +400,16 @@ public:
 	}
 
 private:
+	static constexpr std::uint32_t hash = 1; // BPF_MAP_TYPE_HASH
+
+	static swift::Error not_there(const std::string &pin) { return swift::errno_error("cannot open " + pin, ENOENT); }
+	bool there(const std::string &path) const { return pinned.contains(path) || dirs.contains(path); }
+	bool has_parent(const std::string &path) const
+	{
+		const std::string parent = path.substr(0, path.rfind('/'));
+
+		return parent == "/sys/fs/bpf" || dirs.contains(parent);
+	}
 	void move(const std::string &from, const std::string &to)
 	{
 		std::map<std::string, Ref> moved;
@@ -381,8 +418,11 @@ private:
 			moved[path == from || path.starts_with(from + "/") ? to + path.substr(from.size()) : path] =
 				thing;
 		pinned = std::move(moved);
-		if (dirs.erase(from))
-			dirs.insert(to);
+		std::set<std::string> now;
+
+		for (const std::string &dir : dirs)
+			now.insert(dir == from || dir.starts_with(from + "/") ? to + dir.substr(from.size()) : dir);
+		dirs = std::move(now);
 	}
 };
 
