@@ -287,16 +287,6 @@ static u8 swift_hops(const struct swift_sock *ss)
 	return ss->knows_hops ? ss->echo_hops : ss->rx_hops;
 }
 
-/*
- * What a peer says can be held against the RTT alone: a delay within it is its host's word, and
- * endpoint_target_ns is what that can buy. One that exceeds it is a lie or a clock that is wrong.
- * Not by a little: an RTT without rx.c's help is of whole microseconds.
- */
-static bool swift_echo_is_credible(const struct swift_sample *in, u32 remote_ns)
-{
-	return !in->rtt_ns || remote_ns <= in->rtt_ns + in->rtt_ns / 8 + 2 * NSEC_PER_USEC;
-}
-
 static void swift_fill_sample(const struct sock *sk, struct swift_sock *ss,
 			      const struct swift_net *sn, const struct swift_params *p,
 			      const struct rate_sample *rs, struct swift_sample *in)
@@ -312,12 +302,8 @@ static void swift_fill_sample(const struct sock *sk, struct swift_sock *ss,
 	in->remote_ns = ss->has_echo ? ss->remote_ns : 0;
 	in->has_echo = ss->has_echo;
 	in->echo_expected = ss->echo_on && ss->echo_misses < SWIFT_ECHO_MISSES_MAX;
-	if (unlikely(in->has_echo && !swift_echo_is_credible(in, in->remote_ns))) {
+	if (unlikely(swift_refuse_echo(in)))
 		swift_count(sn, echoes_refused);
-		in->remote_ns = 0;
-		in->has_echo = 0;
-		in->echo_expected = 0; /* nor is the last one's delay: all is fabric */
-	}
 	/* A quarter that holds a flow says nothing about its whole window. */
 	in->cwnd_limited = tp->is_cwnd_limited && !ss->drained;
 	in->hops = swift_hops(ss);

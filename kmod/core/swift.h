@@ -456,6 +456,28 @@ SWIFT_INLINE enum swift_action swift_react(struct swift_window *w, const struct 
 }
 
 /*
+ * What a peer says can be held against the RTT alone: a delay within it is its host's word, and
+ * endpoint_target_ns is what that can buy. One that exceeds it is a lie, or by a clock that is
+ * wrong; not by a little, as an RTT may be of whole microseconds. Nor does the last one's delay
+ * count then: all is fabric. Returns whether there was such an echo.
+ */
+#define SWIFT_ECHO_SPARE_SHIFT 3
+#define SWIFT_ECHO_SPARE_NS 2000
+
+static inline bool swift_refuse_echo(struct swift_sample *in)
+{
+	u64 most_ns = (u64)in->rtt_ns + (in->rtt_ns >> SWIFT_ECHO_SPARE_SHIFT) +
+		      SWIFT_ECHO_SPARE_NS;
+
+	if (!in->has_echo || !in->rtt_ns || in->remote_ns <= most_ns)
+		return false;
+	in->remote_ns = 0;
+	in->has_echo = 0;
+	in->echo_expected = 0;
+	return true;
+}
+
+/*
  * Split the RTT (3.1, 3.3). Whatever a peer claims, 0 <= endpoint <= rtt and the
  * parts add up to the RTT: what is taken from one window is given to the other.
  */

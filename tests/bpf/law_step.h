@@ -13,7 +13,7 @@
 
 enum law_event {
 	LAW_INIT, /* arg_a: packets, arg_b: sequence number */
-	LAW_ACK,
+	LAW_ACK, /* arg_c: if the echo may be believed */
 	LAW_LOSS, /* arg_a: RTT, or sequence number */
 	LAW_TIMEOUT, /* the same */
 	LAW_NOTE_UNDO,
@@ -74,6 +74,7 @@ static inline void swift_step_do(struct law_step *l)
 		swift_init(&x->state, &x->params, l->arg_a);
 		break;
 	case LAW_ACK:
+		l->result = l->arg_c && swift_refuse_echo(&x->sample);
 		swift_on_ack(&x->state, &x->params, &x->sample, &x->verdict);
 		break;
 	case LAW_LOSS:

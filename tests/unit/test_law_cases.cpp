@@ -422,6 +422,48 @@ TEST(split_rtt, without_an_option_the_remote_part_counts_as_fabric)
 	EXPECT_EQ(f.s.endpoint_ns, us(10));
 }
 
+TEST(refuse_echo, is_of_what_exceeds_the_rtt_by_more_than_an_eighth_and_2_us)
+{
+	struct {
+		u32 rtt_ns, remote_ns;
+		bool refused;
+	} cases[] = {
+		{us(80), us(92), false},
+		{us(80), us(92) + 1, true},
+		{us(80), UINT32_MAX, true},
+		{1, 2001, false},
+		{1, 2002, true},
+		{0, UINT32_MAX, false}, /* no RTT to hold it against */
+		/* Nine eighths of it are more than 2^32. */
+		{3900000000, 1000000000, false},
+		{UINT32_MAX, UINT32_MAX, false},
+	};
+
+	for (auto &c : cases) {
+		swift_sample in = {};
+
+		in.rtt_ns = c.rtt_ns;
+		in.remote_ns = c.remote_ns;
+		in.echo_expected = 1;
+		in.has_echo = 1;
+		EXPECT_EQ(swift_refuse_echo(&in), c.refused) << c.rtt_ns << ' ' << c.remote_ns;
+		EXPECT_EQ(in.has_echo, !c.refused);
+		EXPECT_EQ(in.echo_expected, !c.refused); /* the last one's delay does not count, either */
+		EXPECT_EQ(in.remote_ns, c.refused ? 0 : c.remote_ns);
+	}
+}
+
+TEST(refuse_echo, leaves_an_ack_without_one_alone)
+{
+	swift_sample in = {};
+
+	in.rtt_ns = us(80);
+	in.remote_ns = us(1000);
+	in.echo_expected = 1;
+	EXPECT_FALSE(swift_refuse_echo(&in));
+	EXPECT_TRUE(in.echo_expected);
+}
+
 TEST(split_rtt, D5_the_filtered_delay_stands_in_for_a_missing_echo)
 {
 	Flow f(plain());
