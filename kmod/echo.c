@@ -290,8 +290,8 @@ static void swift_out_synack(struct sk_buff *skb, u8 pf, struct swift_handshakes
 
 static void swift_out_ack(struct sk_buff *skb, u8 pf, struct swift_sock *ss)
 {
+	const struct swift_net *sn;
 	u8 option[SWIFT_OPT_ECHO_LEN];
-	struct net *net = sock_net(skb->sk);
 	struct swift_opt echo;
 
 	if (!ss->echo_on || ss->echo_stopped || !ss->has_t2)
@@ -303,10 +303,11 @@ static void swift_out_ack(struct sk_buff *skb, u8 pf, struct swift_sock *ss)
 	ss->has_t2 = 0; /* a later ACK, a window update say, answers no data */
 
 	swift_opt_put_echo(option, &echo);
+	sn = swift_net_of_rcu(skb->sk); /* as netfilter calls its hooks */
 	if (swift_insert_option(skb, pf, option, sizeof(option)))
-		swift_count(swift_net(net), echoes_sent);
+		swift_count(sn, echoes_sent);
 	else
-		swift_count(swift_net(net), echoes_no_room);
+		swift_count(sn, echoes_no_room);
 }
 
 static void swift_out_segment(struct sock *sk, struct sk_buff *skb, u8 pf, bool data)
@@ -326,42 +327,45 @@ static void swift_out_segment(struct sock *sk, struct sk_buff *skb, u8 pf, bool 
 		swift_out_ack(skb, pf, ss);
 }
 
-static unsigned int swift_hook_out(void *priv, struct sk_buff *skb,
-				   const struct nf_hook_state *state)
+static noinline void swift_out(struct sock *sk, struct sk_buff *skb,
+			       const struct nf_hook_state *state)
 {
-	struct sock *sk = skb->sk;
+	unsigned int offset = swift_tcp_offset(skb, state->pf);
 	const struct tcphdr *th;
-	unsigned int offset;
 
-	if (!sk)
-		return NF_ACCEPT;
-	offset = swift_tcp_offset(skb, state->pf);
 	if (!offset)
-		return NF_ACCEPT;
-
-	/* The only kind of socket whose fields end early. */
+		return;
 	if (sk->sk_state == TCP_NEW_SYN_RECV) {
 		swift_out_synack(skb, state->pf, swift_net(state->net)->handshakes);
-		return NF_ACCEPT;
+		return;
 	}
-	if (!sk_fullsock(sk) || !sk_is_tcp(sk) || !swift_runs(sk))
-		return NF_ACCEPT;
 
 	th = tcp_hdr(skb);
 	if (th->syn) { /* with data (Fast Open) it has no room */
 		if (skb->len == offset + th->doff * 4 && !th->ack &&
 		    !inet_csk(sk)->icsk_retransmits) /* or was it the option? */
 			swift_append_offers(skb, state->pf, swift_offers(swift_net(state->net)));
-		return NF_ACCEPT;
+		return;
 	}
 	if (!th->rst && !th->fin)
 		swift_out_segment(sk, skb, state->pf, skb->len > offset + th->doff * 4);
+}
+
+/* All sockets of the namespace pass here: those of others without a stack frame. */
+static unsigned int swift_hook_out(void *priv, struct sk_buff *skb,
+				   const struct nf_hook_state *state)
+{
+	struct sock *sk = skb->sk;
+
+	/* Request sockets are the only kind whose fields end early. */
+	if (sk && (sk->sk_state == TCP_NEW_SYN_RECV ||
+		   (sk_fullsock(sk) && sk_is_tcp(sk) && swift_runs(sk))))
+		swift_out(sk, skb, state);
 	return NF_ACCEPT;
 }
 
 /* Handshake packets that arrive: remember whether they offer. */
-static unsigned int swift_hook_in(void *priv, struct sk_buff *skb,
-				  const struct nf_hook_state *state)
+static noinline void swift_in(struct sk_buff *skb, const struct nf_hook_state *state)
 {
 	u8 options_buf[SWIFT_OPT_SPACE];
 	struct tcphdr th_buf, *th;
@@ -371,19 +375,17 @@ static unsigned int swift_hook_in(void *priv, struct sk_buff *skb,
 	const u8 *options;
 	u8 heard;
 
-	if (skb->sk && skb->sk->sk_state == TCP_ESTABLISHED) /* early demux has found it */
-		return NF_ACCEPT;
 	offset = swift_tcp_offset(skb, state->pf);
 	if (!offset)
-		return NF_ACCEPT;
+		return;
 	th = skb_header_pointer(skb, offset, sizeof(th_buf), &th_buf);
 	if (!th || !th->syn || th->doff * 4 < sizeof(*th))
-		return NF_ACCEPT;
+		return;
 
 	len = th->doff * 4 - sizeof(*th);
 	options = skb_header_pointer(skb, offset + sizeof(*th), len, options_buf);
 	if (!options)
-		return NF_ACCEPT;
+		return;
 	heard = swift_offers_in(options, len, &malformed);
 	if (malformed)
 		swift_count(swift_net(state->net), echoes_malformed);
@@ -391,6 +393,15 @@ static unsigned int swift_hook_in(void *priv, struct sk_buff *skb,
 		heard = (heard & swift_offers(swift_net(state->net))) << SWIFT_ANSWERED_SHIFT;
 	swift_tuple_from_packet(&tuple, skb, th, state->pf);
 	swift_slot_set(swift_net(state->net)->handshakes, &tuple, heard);
+}
+
+static unsigned int swift_hook_in(void *priv, struct sk_buff *skb,
+				  const struct nf_hook_state *state)
+{
+	const struct sock *sk = skb->sk; /* if early demux has found it */
+
+	if (!sk || READ_ONCE(sk->sk_state) != TCP_ESTABLISHED)
+		swift_in(skb, state);
 	return NF_ACCEPT;
 }
 
