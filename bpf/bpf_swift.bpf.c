@@ -153,7 +153,7 @@ static __always_inline u32 swift_rtt_ns(const struct tcp_sock *tp, struct swift_
 }
 
 static __always_inline void swift_fill_sample(struct sock *sk, struct swift_sock *ss,
-					      const struct bpf_swift_flow *f,
+					      struct bpf_swift_flow *f,
 					      const struct bpf_swift_profile *p,
 					      const struct rate_sample *rs, struct swift_sample *in)
 {
@@ -176,9 +176,11 @@ static __always_inline void swift_fill_sample(struct sock *sk, struct swift_sock
 		in->has_echo = f->has_echo;
 		in->echo_expected = f->echo_on && f->echo_misses < SWIFT_ECHO_MISSES_MAX;
 		in->hops = f->knows_hops ? f->echo_hops : f->rx_hops;
+		if (swift_refuse_echo(in))
+			f->echoes_refused++;
 	}
 	/* B1: longer than any path here. The peer delayed its ACK. */
-	if (!in->has_echo && rs->prior_in_flight <= 1U + ss->pairs && !ss->guard_due &&
+	if (!(f && f->has_echo) && rs->prior_in_flight <= 1U + ss->pairs && !ss->guard_due &&
 	    in->rtt_ns > p->max_rtt_ns) {
 		in->rtt_ns = 0;
 		ss->pairs = 1;
@@ -294,7 +296,7 @@ __noinline int swift_show(const struct swift_who *who, const struct swift_state 
 		e.sample.local_source = f->local_source;
 		e.has |= 1 << TELEMETRY_LOCAL;
 	}
-	if (f && f->has_echo) {
+	if (f && in->has_echo) {
 		e.sample.remote_source = f->remote_source;
 		e.has |= 1 << TELEMETRY_REMOTE;
 	}

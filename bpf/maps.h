@@ -62,6 +62,7 @@ struct bpf_swift_flow {
 	u32 samples_stamped; /* of those, with a receive stamp */
 	u32 echoes_sent;
 	u32 echoes_received;
+	u32 echoes_refused; /* claimed far more delay than the RTT: none of it counts */
 
 	u8 rx_hops; /* of the packets that arrive here */
 	u8 echo_hops; /* of those that we send, told by the peer */
@@ -128,6 +129,6 @@ SWIFT_STATIC_ASSERT(sizeof(struct bpf_timely_profile) == 96, "read by user space
 SWIFT_STATIC_ASSERT(sizeof(struct bpf_gcn_profile) == 16, "read by user space");
 SWIFT_STATIC_ASSERT(sizeof(struct bpf_swift_clock_key) == 16, "read by user space");
 SWIFT_STATIC_ASSERT(sizeof(struct bpf_swift_clock) == 48, "read by user space");
-SWIFT_STATIC_ASSERT(sizeof(struct bpf_swift_flow) == 60, "read by user space");
+SWIFT_STATIC_ASSERT(sizeof(struct bpf_swift_flow) == 64, "read by user space");
 
 #endif /* BPF_MAPS_H */

@@ -37,8 +37,8 @@ int flows(struct bpf_iter__bpf_sk_storage_map *ctx)
 		       f->info.endpoint_ns, f->info.target_ns);
 	BPF_SEQ_PRINTF(seq, "samples=%u stamped=%u echoes_sent=%u echoes_received=%u ",
 		       f->samples, f->samples_stamped, f->echoes_sent, f->echoes_received);
-	BPF_SEQ_PRINTF(seq, "local_ns=%u local_source=%u remote_source=%u ", f->local_ns,
-		       f->local_source, f->remote_source);
+	BPF_SEQ_PRINTF(seq, "echoes_refused=%u local_ns=%u local_source=%u remote_source=%u ",
+		       f->echoes_refused, f->local_ns, f->local_source, f->remote_source);
 	BPF_SEQ_PRINTF(seq, "echo_on=%u rx_hops=%u echo_hops=%u\n", f->echo_on, f->rx_hops,
 		       f->echo_hops);
 	return 0;

@@ -105,6 +105,14 @@ link_shape() { # NS DEV RATE DELAY LIMIT [NETEM-ARG...]
 	tc -n "$ns" qdisc replace dev "$dev" root netem rate "$rate" delay "$delay" limit "$limit" "$@"
 }
 
+# Somebody on the path rewrites the option of pure ACKs (IPv4 20 + TCP 20 + timestamps 12:
+# the option is at 52: kind, length, ExID; at 56 flags and hops, at 57 the delay).
+meddle() { # MUNGE...
+	tc -n r1 filter add dev right ingress pref 9 protocol ip u32 match ip protocol 6 0xff \
+		match u8 253 0xff at 52 action pedit "$@" pipe action csum ip and tcp
+}
+honest() { tc -n r1 filter del dev right ingress pref 9; }
+
 listening() { # NS PORT
 	in_ns "$1" ss -Hltn "sport = :$2" | grep -q .
 }

@@ -93,6 +93,12 @@ client=$!
 ok 'bpf: ACKs have stamps and echoes' wait_until 60 bpf_flow_with 'echo_on && samples > 100 && stamped > samples / 2 && echoes_received > samples / 2 && echo_hops == 1'
 ok 'bpf: hops and echoes at the other end' bpf_flow_with 'echo_on && echoes_sent > 100 && rx_hops == 1'
 
+# Behind a lie of 1 s there would be no delay of the fabric's at all.
+meddle munge offset 56 u32 set 0x3fffffff
+ok 'bpf: echoes beyond the RTT are refused' wait_until 60 bpf_flow_with 'samples > 100 && echoes_refused > 100'
+ok 'bpf: and the delay is the fabric'"'"'s' wait_until 10 bpf_flow_with 'samples > 100 && fabric_ns > endpoint_ns'
+honest
+
 # No target can be met: the flow sits at 0.4 packet; a packet each RTT / 0.4.
 shape 100mbit 5ms
 ok 'bpf: parameters are set' bpf_say set "${bpf_targets[@]}" base_target_ns=1000 fs_range_ns=0 hop_target_ns=0 min_cwnd_micro=400000

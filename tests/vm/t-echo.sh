@@ -81,13 +81,6 @@ ok 'echo: and nothing is echoed' not grep -qa 'unknown-253 0x5357[0-9a-f]' "$wor
 ok 'echo: the flow counts as without' counts h2 echo_flows_total -eq "$negotiated"
 in_ns h2 sysctl -qw net.ipv4.tcp_syncookies=1
 
-# Somebody on the path rewrites the option of pure ACKs (IPv4 20 + TCP 20 + timestamps 12:
-# the option is at 52: kind, length, ExID; at 56 flags and hops, at 57 the delay).
-meddle() { # MUNGE...
-	tc -n r1 filter add dev right ingress pref 9 protocol ip u32 match ip protocol 6 0xff \
-		match u8 253 0xff at 52 action pedit "$@" pipe action csum ip and tcp
-}
-honest() { tc -n r1 filter del dev right ingress pref 9; }
 within_bounds() { # every window that h1's samples showed
 	awk '{ for (i = 1; i <= NF; i++) { split($i, kv, "="); v[kv[1]] = kv[2] }
 		n++
