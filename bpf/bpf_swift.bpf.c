@@ -108,11 +108,18 @@ static __always_inline void swift_set_pacing(struct sock *sk, const struct swift
 					     u32 bytes)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
-	u32 rtt_ns = swift_min_u32(swift_latest_rtt_ns(tp), p->max_rtt_ns);
-	u64 rate_Bps = ss->pairs ? swift_pacing_rate_Bps(cwnd_q16 / 2, rtt_ns, 2 * bytes) :
-				   swift_pacing_rate_Bps(cwnd_q16, rtt_ns, bytes);
+	u64 rate_Bps = sk->sk_max_pacing_rate;
+	u32 rtt_ns;
 
 	if (cwnd_q16 < swift_paced_q16(ss)) {
+		rtt_ns = swift_min_u32(swift_latest_rtt_ns(tp), p->max_rtt_ns);
+		if (ss->pairs) {
+			cwnd_q16 /= 2;
+			bytes *= 2;
+		}
+		rate_Bps = swift_pacing_rate_Bps(cwnd_q16, rtt_ns, bytes);
+		if (rate_Bps > sk->sk_max_pacing_rate)
+			rate_Bps = sk->sk_max_pacing_rate;
 		if (sk->sk_pacing_status != SK_PACING_NEEDED)
 			sk->sk_pacing_status = SK_PACING_NEEDED;
 	} else if (sk->sk_pacing_status != SK_PACING_NONE && sk->sk_max_pacing_rate == ~0UL &&
@@ -120,7 +127,8 @@ static __always_inline void swift_set_pacing(struct sock *sk, const struct swift
 		/* A paced flow's small queue is sized by its rate: ours has none now. */
 		sk->sk_pacing_status = SK_PACING_NONE;
 	}
-	sk->sk_pacing_rate = rate_Bps < sk->sk_max_pacing_rate ? rate_Bps : sk->sk_max_pacing_rate;
+	if (sk->sk_pacing_rate != rate_Bps)
+		sk->sk_pacing_rate = rate_Bps;
 }
 
 static __always_inline void swift_apply(struct sock *sk, struct swift_sock *ss,
@@ -162,7 +170,8 @@ static __always_inline void swift_fill_sample(struct sock *sk, struct swift_sock
 	in->now_ns = tp->tcp_clock_cache;
 	in->rtt_ns = swift_rtt_ns(tp, ss, rs);
 	in->acked_pkts = rs->acked_sacked;
-	in->path_base_ns = swift_path_base_of(ss->path_key);
+	if (p->law.target_policy != SWIFT_TARGET_STATIC)
+		in->path_base_ns = swift_path_base_of(ss->path_key);
 	in->cwnd_limited = tcp_is_cwnd_limited(tp);
 	/* Between a pair the window is not full: it is the pacing that holds data back. */
 	if (ss->pairs && swift_cwnd_q16(&ss->law) < swift_paced_q16(ss) && tcp_send_head(sk))
@@ -267,8 +276,6 @@ __noinline int swift_show(const struct swift_who *who, const struct swift_state 
 	struct telemetry_event e;
 	bool fabric, endpoint;
 
-	if (!telemetry_is_on())
-		return 0;
 	if (!who || !law || !in || !out || !in->rtt_ns)
 		return 0;
 	fabric = out->fabric_action == SWIFT_DECREASE;
@@ -347,11 +354,14 @@ void BPF_PROG(swift_cong_control, struct sock *sk)
 	swift_decide(&state, law, &in, &out,
 		     rs->losses > 0 ? swift_max_u32(tcp_srtt_ns(tp), 1) : 0);
 	ss->law = state;
-	if (out.base_sample_ns && tcp_is_cwnd_limited(tp))
+	if (out.base_sample_ns && law->target_policy != SWIFT_TARGET_STATIC &&
+	    tcp_is_cwnd_limited(tp))
 		swift_path_learn(ss->path_key, law, in.now_ns, out.base_sample_ns);
-	who.sk = (u64)sk;
-	who.endpoint_target_ns = law->endpoint_target_ns;
-	swift_show(&who, &state, &in, &out, f);
+	if (telemetry_is_on()) {
+		who.sk = (u64)sk;
+		who.endpoint_target_ns = law->endpoint_target_ns;
+		swift_show(&who, &state, &in, &out, f);
+	}
 	if (f) {
 		if (in.rtt_ns)
 			swift_tell(f, &state, &in, &out);

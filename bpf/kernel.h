@@ -130,6 +130,18 @@ struct tcp_skb_cb {
 	u8 sacked;
 };
 
+struct iphdr {
+	u8 ttl;
+};
+
+struct ipv6hdr {
+	u8 hop_limit;
+};
+
+struct tcphdr {
+	u16 doff : 4;
+};
+
 struct skb_shared_hwtstamps {
 	u64 hwtstamp;
 };
@@ -276,6 +288,23 @@ static __always_inline const struct rate_sample *cong_control_sample(unsigned lo
 	return rs;
 }
 
+/*
+ * What the kernel's types do not lead to, read as of a type: by loads where there is a cast (since
+ * 6.2; 6.4 has the type that tells), and else by calls of a helper, which cost many times as much.
+ */
+void *bpf_rdonly_cast(const void *obj, u32 btf_id) __ksym __weak;
+
+struct bpf_iter_num___6_4 {
+	u64 opaque;
+};
+
+#define KERNEL_HAS_CASTS bpf_core_type_exists(struct bpf_iter_num___6_4)
+#define KERNEL_CAST(type, at) \
+	((const type *)bpf_rdonly_cast((const void *)(at), bpf_core_type_id_kernel(type)))
+#define KERNEL_READ(type, at, field)                                \
+	(KERNEL_HAS_CASTS ? KERNEL_CAST(type, at)->field :          \
+			    BPF_CORE_READ((const type *)(at), field))
+
 static __always_inline struct tcp_sock *tcp_sk(const struct sock *sk)
 {
 	return (struct tcp_sock *)sk;
@@ -350,9 +379,25 @@ static __always_inline const struct tcp_skb_cb *tcp_skb_cb(const struct sk_buff 
 	return (const void *)skb + bpf_core_field_offset(skb->cb);
 }
 
-static __always_inline const struct skb_shared_info *skb_shinfo(const struct sk_buff *skb)
+static __always_inline const void *skb_shinfo(const struct sk_buff *skb)
 {
-	return (const void *)(skb->head + skb->end);
+	return skb->head + skb->end;
+}
+
+/* Of a packet that TCP receives: what it carries, without its header. */
+static __always_inline bool tcp_skb_has_data(const struct sk_buff *skb)
+{
+	const struct tcphdr *th;
+	u32 words;
+
+	if (KERNEL_HAS_CASTS) {
+		th = KERNEL_CAST(struct tcphdr, skb->data);
+		words = BPF_CORE_READ_BITFIELD(th, doff);
+	} else {
+		th = (const struct tcphdr *)skb->data;
+		words = BPF_CORE_READ_BITFIELD_PROBED(th, doff);
+	}
+	return skb->len > words * 4;
 }
 
 /*

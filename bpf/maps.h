@@ -54,7 +54,7 @@ struct bpf_gcn_profile {
 struct bpf_swift_flow {
 	struct tcp_swift_info info; /* as the module's, in sock_diag */
 
-	u32 t2_ns; /* arrival of the newest data, low half of CLOCK_MONOTONIC */
+	u32 t2_ns; /* arrival of the newest data, low half of CLOCK_TAI */
 	u32 remote_ns; /* t4 - t2, as echoed with the ACK in hand */
 	u32 local_ns; /* t6 - t5 of the ACK in hand */
 

@@ -71,32 +71,25 @@ static __always_inline enum swift_opt_kind swift_echo_load(struct bpf_sock_ops *
 				       SWIFT_OPT_EXID & 0xff };
 	long len = bpf_load_hdr_opt(ops, buf, sizeof(buf), flags);
 
-	if (len == SWIFT_OPT_OFFER_LEN)
-		return swift_opt_parse(buf, SWIFT_OPT_OFFER_LEN, opt);
-	if (len == SWIFT_OPT_ECHO_LEN)
-		return swift_opt_parse(buf, SWIFT_OPT_ECHO_LEN, opt);
-	return SWIFT_OPT_NONE;
+	if (len == SWIFT_OPT_ECHO_LEN) {
+		swift_opt_get_echo(buf, opt);
+		return SWIFT_OPT_ECHO;
+	}
+	return len == SWIFT_OPT_OFFER_LEN ? SWIFT_OPT_OFFER : SWIFT_OPT_NONE;
 }
 
-/* An ACK of data, and nothing else, whose arrival is known: @remote_ns ago. */
-static __always_inline struct bpf_swift_flow *swift_echo_due(struct bpf_sock_ops *ops,
-							     u32 *remote_ns)
+/* An ACK of data, and nothing else, whose arrival is known. */
+static __always_inline struct bpf_swift_flow *swift_echo_due(struct bpf_sock_ops *ops)
 {
 	struct bpf_swift_flow *f = swift_echo_flow(ops, 0);
 
-	if (!f || !f->echo_on || !f->has_t2)
-		return 0;
-	*remote_ns = (u32)bpf_ktime_get_ns() - f->t2_ns;
-	if (*remote_ns > SWIFT_ECHO_MAX_NS)
-		f->has_t2 = 0;
-	return f->has_t2 ? f : 0;
+	return f && f->echo_on && f->has_t2 ? f : 0;
 }
 
 static __always_inline void swift_echo_reserve(struct bpf_sock_ops *ops)
 {
 	u32 flags = ops->skb_tcp_flags;
 	struct swift_opt unused;
-	u32 remote_ns;
 
 	if (ops->args[0] == BPF_WRITE_HDR_TCP_CURRENT_MSS ||
 	    ops->args[0] == BPF_WRITE_HDR_TCP_SYNACK_COOKIE)
@@ -114,7 +107,7 @@ static __always_inline void swift_echo_reserve(struct bpf_sock_ops *ops)
 	}
 	if (ops->skb_len || flags & (TCPHDR_FIN | TCPHDR_RST))
 		return;
-	if (swift_echo_due(ops, &remote_ns))
+	if (swift_echo_due(ops))
 		bpf_reserve_hdr_opt(ops, SWIFT_OPT_ECHO_LEN, 0);
 }
 
@@ -129,12 +122,15 @@ static __always_inline void swift_echo_write(struct bpf_sock_ops *ops)
 		bpf_store_hdr_opt(ops, option, SWIFT_OPT_OFFER_LEN, 0);
 		return;
 	}
-	f = swift_echo_due(ops, &echo.remote_ns); /* t4 - t2 */
+	f = swift_echo_due(ops);
 	if (!f)
 		return;
+	f->has_t2 = 0; /* a later ACK, a window update say, answers no data */
+	echo.remote_ns = (u32)bpf_ktime_get_tai_ns() - f->t2_ns; /* t4 - t2 */
+	if (echo.remote_ns > SWIFT_ECHO_MAX_NS)
+		return; /* the kernel pads the room that it was to have */
 	echo.hops = f->rx_hops;
 	echo.hw = f->t2_source == TCP_SWIFT_SOURCE_HARDWARE;
-	f->has_t2 = 0; /* a later ACK, a window update say, answers no data */
 	swift_opt_put_echo(option, &echo);
 	if (!bpf_store_hdr_opt(ops, option, SWIFT_OPT_ECHO_LEN, 0))
 		f->echoes_sent++;

@@ -101,10 +101,15 @@ static __always_inline void swift_path_learn(u32 key, const struct swift_params 
 static __always_inline u32 swift_send_cwnd_q16(const struct swift_sock *ss,
 					       const struct swift_params *p, u32 rtt_ns)
 {
-	u32 base_ns = swift_path_base_ns(&ss->law, swift_path_base_of(ss->path_key));
-	u32 second_ns = bpf_ktime_get_tai_ns() % SWIFT_DRAIN_SECOND_NS;
 	u32 cwnd_q16 = swift_cwnd_q16(&ss->law);
+	u32 base_ns, second_ns;
 
+	if (p->target_policy == SWIFT_TARGET_STATIC)
+		return cwnd_q16;
+	second_ns = bpf_ktime_get_tai_ns() % SWIFT_DRAIN_SECOND_NS;
+	if (!swift_may_drain(rtt_ns, second_ns))
+		return cwnd_q16;
+	base_ns = swift_path_base_ns(&ss->law, swift_path_base_of(ss->path_key));
 	if (swift_in_drain(p, base_ns, rtt_ns, second_ns))
 		cwnd_q16 = swift_drain_q16(p, cwnd_q16, false);
 	return cwnd_q16;

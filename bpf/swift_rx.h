@@ -52,15 +52,15 @@ static __always_inline bool swift_is_arrival(struct sk_buff *skb)
  * (CLOCK_TAI). BPF cannot read the first of the two, but it is whole seconds behind the
  * second: what remains below the second is the age.
  */
-static __always_inline u8 swift_rx_software(struct sk_buff *skb, u32 *age_ns)
+static __always_inline u8 swift_rx_software(struct sk_buff *skb, u64 tai_ns, u32 *age_ns)
 {
 	u64 stamp_ns = skb->tstamp, since_ns;
 
 	*age_ns = 0;
 	if (!stamp_ns || !swift_is_arrival(skb))
 		return TCP_SWIFT_SOURCE_NONE;
-	since_ns = bpf_ktime_get_tai_ns() - stamp_ns;
-	if (since_ns / SWIFT_STAMP_AGE_MAX_NS > SWIFT_TAI_SECONDS_MAX)
+	since_ns = tai_ns - stamp_ns;
+	if (since_ns >= (SWIFT_TAI_SECONDS_MAX + 1ULL) * SWIFT_STAMP_AGE_MAX_NS)
 		return TCP_SWIFT_SOURCE_NONE;
 	*age_ns = since_ns % SWIFT_STAMP_AGE_MAX_NS;
 	return TCP_SWIFT_SOURCE_SOFTWARE;
@@ -120,15 +120,15 @@ static __always_inline bool swift_rx_clock(const struct sock *sk, const struct s
 static __always_inline bool swift_rx_hardware(const struct sock *sk, const struct sk_buff *skb,
 					      struct bpf_swift_stamps *count, u32 *age_ns)
 {
-	const struct skb_shared_info *info = skb_shinfo(skb);
-	u64 stamp_ns = BPF_CORE_READ(info, hwtstamps.hwtstamp);
+	u64 stamp_ns = KERNEL_READ(struct skb_shared_info, skb_shinfo(skb), hwtstamps.hwtstamp);
 	u64 now_ns;
 	struct swift_clock_bounds bounds = { .min_age_ns = *age_ns };
 	struct swift_clock_map line;
 
 	if (!stamp_ns)
 		return false;
-	if ((BPF_CORE_READ(info, tx_flags) & SKBTX_HW_TSTAMP_NETDEV) ||
+	if ((KERNEL_READ(struct skb_shared_info, skb_shinfo(skb), tx_flags) &
+	     SKBTX_HW_TSTAMP_NETDEV) ||
 	    !swift_rx_clock(sk, skb, &line)) {
 		count->stamps_no_clock++;
 		return false;
@@ -154,11 +154,12 @@ static __always_inline bool swift_rx_hardware(const struct sock *sk, const struc
 }
 
 /* How long ago the packet reached this host, and who says so. */
-static __always_inline u8 swift_rx_age(const struct sock *sk, struct sk_buff *skb, u32 *age_ns)
+static __always_inline u8 swift_rx_age(const struct sock *sk, struct sk_buff *skb, u64 tai_ns,
+				       u32 *age_ns)
 {
 	struct bpf_swift_stamps *count;
 	u32 first = 0;
-	u8 source = swift_rx_software(skb, age_ns);
+	u8 source = swift_rx_software(skb, tai_ns, age_ns);
 
 	count = bpf_map_lookup_elem(&swift_stamps, &first);
 	if (!count) /* there always is one */
@@ -176,35 +177,34 @@ static __always_inline u8 swift_rx_age(const struct sock *sk, struct sk_buff *sk
 
 static __always_inline u8 swift_rx_hops(const struct sk_buff *skb)
 {
-	/* ipv6hdr.hop_limit or iphdr.ttl */
-	u32 at = skb->protocol == bpf_htons(ETH_P_IPV6) ? 7 : 8;
-	u8 ttl = 0;
+	const void *ip = skb->head + skb->network_header;
 
-	bpf_probe_read_kernel(&ttl, sizeof(ttl), skb->head + skb->network_header + at);
-	return swift_hops_from_ttl(ttl);
+	return swift_hops_from_ttl(skb->protocol == bpf_htons(ETH_P_IPV6) ?
+				   KERNEL_READ(struct ipv6hdr, ip, hop_limit) :
+				   KERNEL_READ(struct iphdr, ip, ttl));
 }
 
 SEC("tp_btf/tcp_probe")
 int BPF_PROG(swift_rx, struct sock *sk, struct sk_buff *skb)
 {
 	struct bpf_swift_flow *f = swift_flow(sk);
-	u8 doff = 0;
+	u64 tai_ns;
 	u32 age_ns;
 	u8 source;
 
 	if (!f)
 		return 0;
-	source = swift_rx_age(sk, skb, &age_ns);
+	tai_ns = bpf_ktime_get_tai_ns();
+	source = swift_rx_age(sk, skb, tai_ns, &age_ns);
 	f->rx_hops = swift_rx_hops(skb);
 	f->has_echo = 0;
 	f->has_local = source != TCP_SWIFT_SOURCE_NONE;
 	f->local_ns = age_ns;
 	f->local_source = source;
 
-	bpf_probe_read_kernel(&doff, sizeof(doff), skb->data + 12);
-	if (skb->len <= (u32)(doff >> 4) * 4)
+	if (!tcp_skb_has_data(skb))
 		return 0;
-	f->t2_ns = (u32)bpf_ktime_get_ns() - age_ns;
+	f->t2_ns = (u32)tai_ns - age_ns;
 	f->t2_source = source;
 	f->has_t2 = source != TCP_SWIFT_SOURCE_NONE;
 	return 0;
@@ -219,10 +219,7 @@ int swift_stamp(struct __sk_buff *skb)
 {
 	struct bpf_sock *sk = skb->sk;
 
-	if (skb->tstamp || !sk)
-		return 1;
-	sk = bpf_sk_fullsock(sk);
-	if (sk && bpf_sk_storage_get(&swift_flows, sk, 0, 0))
+	if (!skb->tstamp && sk && bpf_sk_storage_get(&swift_flows, sk, 0, 0))
 		skb->tstamp = bpf_ktime_get_tai_ns();
 	return 1;
 }

@@ -66,6 +66,14 @@ static inline void swift_opt_put_echo(u8 *p, const struct swift_opt *opt)
 	p[7] = (u8)units;
 }
 
+/* Of an option that is known to be an echo. */
+static inline void swift_opt_get_echo(const u8 *p, struct swift_opt *opt)
+{
+	opt->hw = p[4] & SWIFT_OPT_FLAG_HW;
+	opt->hops = p[4] & SWIFT_OPT_HOPS_MASK;
+	opt->remote_ns = ((u32)p[5] << 16 | (u32)p[6] << 8 | (u32)p[7]) << SWIFT_OPT_DELAY_SHIFT;
+}
+
 /*
  * Find our option among the @len bytes of options at @p (the TCP header behind
  * its fixed 20 bytes). @opt is only valid for SWIFT_OPT_ECHO. Options of other
@@ -109,12 +117,7 @@ static inline enum swift_opt_kind swift_opt_parse(const u8 *p, u32 len,
 				found = SWIFT_OPT_OFFER;
 			} else if (olen == SWIFT_OPT_ECHO_LEN) {
 				found = SWIFT_OPT_ECHO;
-				opt->hw = p[at + 4] & SWIFT_OPT_FLAG_HW;
-				opt->hops = p[at + 4] & SWIFT_OPT_HOPS_MASK;
-				opt->remote_ns = ((u32)p[at + 5] << 16 |
-						  (u32)p[at + 6] << 8 |
-						  (u32)p[at + 7])
-						 << SWIFT_OPT_DELAY_SHIFT;
+				swift_opt_get_echo(p + at, opt);
 			} else {
 				return SWIFT_OPT_MALFORMED;
 			}
