@@ -17,7 +17,7 @@ needs_result := $(needs_base) lib/base/printable $(addprefix swiftctl/ab/,ab_pla
 	$(addprefix swiftctl/fleet_ab/,clustered fleet_files fleet_metrics fleet_plan prometheus) \
 	$(addprefix swiftctl/report/,ab_json report_read statistics)
 needs_probe := $(needs_base) lib/flows/flow $(addprefix swiftctl/probe/,probe_packet probe_exchange probe_responder)
-needs_swiftd := $(addprefix swiftd/,api config flow_search metrics options store) \
+needs_swiftd := $(addprefix swiftd/,api config exposition flow_search metrics metrics.pb native_histogram options store) \
 	$(needs_base) $(addprefix lib/base/,files log_histogram printable process real_system) \
 	$(needs_netlink) $(addprefix lib/netlink/,route route_parse) \
 	$(addprefix lib/flows/,cgroups diag_client diag_parse flow flow_json flow_table iface_map owner socket_processes summary verdict) \
@@ -26,7 +26,7 @@ needs_policy := $(needs_base) lib/policy/policy $(addprefix lib/bpf/,bpf_law tun
 $(OUT)/fuzz_genl: LIBRARIES := -lmnl
 $(OUT)/fuzz_policy: LIBRARIES := -ltomlplusplus -lfmt
 $(OUT)/fuzz_result: LIBRARIES := -lfmt
-$(OUT)/fuzz_swiftd: LIBRARIES := -ltomlplusplus -lfmt -lprometheus-cpp-core -lmnl
+$(OUT)/fuzz_swiftd: LIBRARIES := -ltomlplusplus -lfmt -lprometheus-cpp-core -lprotobuf-lite -lmnl
 
 .SECONDEXPANSION:
 $(addprefix $(OUT)/fuzz_,diag genl result probe policy swiftd): $(OUT)/fuzz_%: $(OUT)/fuzz_%.o $$(addprefix $(OUT)/,$$(addsuffix .o,$$(needs_$$*)))
@@ -39,6 +39,15 @@ $(OUT)/fuzz_%.o: $(ROOT)/tests/swiftctl/fuzz_%.cpp
 $(OUT)/fuzz_%.o: $(ROOT)/tests/swiftd/fuzz_%.cpp
 	@mkdir -p $(@D)
 	$(CXX) $(FLAGS) -MMD -c $< -o $@
+
+# protoc's, of Prometheus' protocol
+$(OUT)/swiftd/metrics.pb.cc: $(ROOT)/userspace/swiftd/metrics.proto
+	@mkdir -p $(@D)
+	protoc --proto_path=$(<D) --cpp_out=$(@D) $<
+$(OUT)/swiftd/metrics.pb.o: $(OUT)/swiftd/metrics.pb.cc
+	$(CXX) $(FLAGS) -w -c $< -o $@
+$(OUT)/swiftd/exposition.o: $(OUT)/swiftd/metrics.pb.cc
+$(OUT)/swiftd/exposition.o: FLAGS += -isystem $(OUT)/swiftd
 
 $(OUT)/%.o: $(ROOT)/userspace/%.cpp
 	@mkdir -p $(@D)

@@ -7,6 +7,7 @@ the second, a build with ThreadSanitizer. Needs root (or user namespaces); waits
 import contextlib
 import ctypes
 import errno
+import gzip
 import json
 import os
 import re
@@ -20,6 +21,8 @@ import sys
 import tempfile
 import time
 import traceback
+import urllib.parse
+import urllib.request
 import warnings
 
 import netns_world
@@ -244,6 +247,63 @@ def test_promtool_likes_the_metrics(program):
         assert "swift_rtt_seconds_bucket{" in text and "swift_flows{" in text, text
         done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_prometheus_takes_native_histograms(program):
+    """And what the fleet's rules make of them."""
+    fleet = os.path.join(HERE, "../../scripts/fleet/prometheus")
+    with contextlib.ExitStack() as stack:
+        d = stack.enter_context(tempfile.TemporaryDirectory())
+        service = stack.enter_context(Service(program))
+        flows = stack.enter_context(Flows(3))
+        write(d + "/prometheus.yml", json.dumps({
+            "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
+            "rule_files": [os.path.realpath(f"{fleet}/{name}.yml") for name in ("rules", "alerts")],
+            "scrape_configs": [{"job_name": "swiftd", "static_configs": [{"targets": [f"localhost:{service.port}"]}]}]}))
+        log = stack.enter_context(open(d + "/log", "w"))
+        prometheus = subprocess.Popen(["prometheus", "--config.file=" + d + "/prometheus.yml", "--storage.tsdb.path=" + d + "/tsdb",
+                                       "--web.listen-address=127.0.0.1:19090", "--enable-feature=native-histograms"], stderr=log)
+        stack.callback(lambda: (prometheus.terminate(), prometheus.wait(PATIENCE_S)))
+
+        def query(expr):
+            if prometheus.poll() is not None:
+                raise AssertionError(open(d + "/log").read())
+            url = "http://127.0.0.1:19090/api/v1/query?" + urllib.parse.urlencode({"query": expr})
+            with urllib.request.urlopen(url, timeout=PATIENCE_S) as answer:
+                return [float(r["value"][1]) for r in json.load(answer)["data"]["result"]]
+
+        # One that has more to send than its receiver takes.
+        client = flows.pairs[0][0]
+        client.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                client.send(b"x" * 65536)
+        rtt, = until("quantiles", lambda: [v for v in query("histogram_quantile(0.5, sum(rate(swift_rtt_seconds[1m])))") if v > 0])
+        assert rtt < 1, rtt
+        # The kernel's own of the same flows.
+        mine = [f["rtt_ns"] / 1e9 for f in service.json("/api/v1/flows")["flows"] if f["rtt_ns"]]
+        assert min(mine) / 4 < rtt < max(mine) * 4, (rtt, mine)
+        assert query('histogram_quantile(0.9, sum(rate(swiftd_collect_seconds[1m])))'), "looks"
+        assert not query("swift_rtt_seconds_bucket") and not query("swift_rtt_seconds_count"), "classic ones beside them"
+        assert until("the fleet's answer", lambda: query("sum(fleet:swift_flows_held:ratio)")) == [1]
+        assert 0 < max(query("scrape_samples_scraped")) < 2000, query("scrape_samples_scraped")
+        assert not query('ALERTS{alertname="SwiftHistogramsWithoutBuckets"}')
+
+
+def test_answers_are_zipped(program):
+    with Service(program) as service:
+        def ask(path, **headers):
+            with urllib.request.urlopen(urllib.request.Request(f"http://127.0.0.1:{service.port}{path}", headers=headers)) as a:
+                return a.headers, a.read()
+        plain, text = ask("/metrics")
+        head, zipped = ask("/metrics", **{"Accept-Encoding": "gzip"})
+        assert plain["Content-Encoding"] is None and plain["Vary"] == "Accept, Accept-Encoding", plain
+        assert head["Content-Encoding"] == "gzip" and len(zipped) < len(text) / 2, head
+        names = lambda t: {line.split()[2] for line in t.decode().splitlines() if line.startswith("# TYPE")}
+        assert names(gzip.decompress(zipped)) >= {"swift_flows_in_other", "swiftd_collect_seconds"}
+        head, body = ask("/metrics", Accept="application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited")
+        assert head["Content-Type"].startswith("application/vnd.google.protobuf") and b"swiftd_collect_seconds" in body, head
+        assert b'le="0.0' not in text and b'le="0.0' in ask("/metrics?histograms=classic")[1]
 
 
 def test_http_manners(program):

@@ -127,7 +127,7 @@ TEST(Otlp, BucketsCountEachForItself)
 	none.metric.resize(2);
 	none.metric[0].gauge.value = std::numeric_limits<double>::quiet_NaN();
 	none.metric[1].gauge.value = 3;
-	const json j = json::parse(otlp_metrics(std::vector{f, none}, {"host", "6.1"}, 1800000000, 1800000001.5));
+	const json j = json::parse(otlp_metrics(std::vector<MetricFamily>{{f, {}}, {none, {}}}, {"host", "6.1"}, 1800000000, 1800000001.5));
 	const json &metrics = j["resourceMetrics"][0]["scopeMetrics"][0]["metrics"];
 	const json &point = metrics[0]["histogram"]["dataPoints"][0];
 

@@ -66,7 +66,7 @@ protected:
 		std::string all;
 
 		s.policy = policing->row();
-		for (const std::string &line : split(metrics_text(s, {}, {}, 0), '\n'))
+		for (const std::string &line : split(write_metrics(metric_families(s, {}, {}, 0), MetricsForm::text, false), '\n'))
 			if (line.starts_with(begin))
 				all += (all.empty() ? "" : "\n") + line;
 		return all;

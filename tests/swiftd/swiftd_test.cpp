@@ -514,11 +514,7 @@ TEST(Summary, CountsAndQuantiles)
 	EXPECT_NEAR(g.delay(Part::fabric)->mean, (99 * 50e3 + 4000e3) / 100, 1);
 	EXPECT_FALSE(g.delay(Part::remote_host));
 	EXPECT_FALSE(s.groups.at(1).delay(Part::fabric)); // nothing measured it
-	std::uint64_t n = 0;
-
-	for (const std::uint64_t b : g.buckets[static_cast<std::size_t>(Part::fabric)])
-		n += b;
-	EXPECT_EQ(n, 100U);
+	EXPECT_EQ(g.samples.at(Part::fabric).count(), 100U);
 }
 
 // What Prometheus counts: each byte, segment and end of a flow once, on whichever interface it is.
@@ -686,8 +682,8 @@ TEST(Summary, TwoInterfacesCountTheTelemetryOnce)
 		std::uint64_t n = 0;
 
 		for (const GroupSummary &g : s.groups)
-			for (const std::uint64_t count : g.buckets[static_cast<std::size_t>(part)])
-				n += count;
+			if (const auto at = g.samples.find(part); at != g.samples.end())
+				n += at->second.count();
 		return n;
 	};
 
@@ -1136,6 +1132,11 @@ TEST_F(Served, Events)
 	EXPECT_FALSE(parse_stream("/api/v1/stream?limit=1"));
 }
 
+std::string text_of(const Snapshot &s, const HttpStats &http, bool classic = false)
+{
+	return write_metrics(metric_families(s, {}, http, 0), MetricsForm::text, classic);
+}
+
 std::size_t series(const std::string &text)
 {
 	std::size_t n = 0;
@@ -1147,7 +1148,7 @@ std::size_t series(const std::string &text)
 
 TEST_F(Served, MetricsAreBoundedByGroupsNotFlows)
 {
-	const std::string before = metrics_text(*store_.newest(), {}, store_.http, 0);
+	const std::string before = text_of(*store_.newest(), store_.http);
 
 	EXPECT_NE(before.find("swift_flows{cc=\"swift\",iface=\"eth0\",dst_prefix=\"10.0.0.0/24\"} 2"), std::string::npos)
 		<< before;
@@ -1156,7 +1157,7 @@ TEST_F(Served, MetricsAreBoundedByGroupsNotFlows)
 	for (std::uint64_t i = 1; i < 5000; i++)
 		flows.push_back(measured(i * 2 + 100000, 90, 10, Limit::fabric));
 	next(flows);
-	EXPECT_EQ(series(metrics_text(*store_.newest(), {}, store_.http, 0)), series(before));
+	EXPECT_EQ(series(text_of(*store_.newest(), store_.http)), series(before));
 }
 
 TEST_F(Served, WhatTheTelemetryAloneKnowsIsInTheMetrics)
@@ -1166,11 +1167,10 @@ TEST_F(Served, WhatTheTelemetryAloneKnowsIsInTheMetrics)
 
 	c.labels = {"10.0.0.0/24", "swift", "eth0"};
 	c.decreases = {1, 2, 3, 4};
-	c.buckets[static_cast<std::size_t>(Part::tx_nic)][0] = 5;
-	c.sum_ns[static_cast<std::size_t>(Part::tx_nic)] = 4000;
+	c.delays[Part::tx_nic].add(800, 5);
 	s->counters = {c};
 	s->summary.groups.at(0).sampled = false;
-	const std::string text = metrics_text(*s, {}, store_.http, 0);
+	const std::string text = text_of(*s, store_.http);
 	const std::string group = "{cc=\"swift\",iface=\"eth0\",dst_prefix=\"10.0.0.0/24\"";
 
 	EXPECT_NE(text.find("swift_decreases_total" + group + ",cause=\"endpoint\"} 2"), std::string::npos) << text;
@@ -1185,7 +1185,7 @@ TEST_F(Served, CountersNeverFall)
 	const auto rtts = [&] {
 		for (const GroupCounters &c : store_.newest()->counters)
 			if (c.labels.cc == "swift")
-				return c.buckets[static_cast<std::size_t>(Part::rtt)][7];
+				return c.delays.at(Part::rtt).count();
 		return std::uint64_t{0};
 	};
 	const std::uint64_t before = rtts();

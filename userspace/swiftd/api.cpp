@@ -381,6 +381,22 @@ Response get_flow(std::string_view id, const Items &items, const Snapshot &s, co
 	return error_response(404, fmt::format("flow {} is not live", flow_id_text(cookie)));
 }
 
+Response get_metrics(const Items &items, std::string_view accept, const News &news, const View &view)
+{
+	const Snapshot &s = *news.snapshot;
+	const MetricsForm form = accepted_form(accept);
+
+	if (const auto error = unknown_item(items, {"histograms"}))
+		return bad_request(*error);
+	for (const auto &[name, value] : items)
+		if (value != "classic")
+			return bad_request(not_allowed(name, value, "classic"));
+	auto families = metric_families(s, news.trouble ? news.trouble->collect : s.collect, view.store.http,
+					static_cast<double>(view.now_ns - s.summary.now_ns) / 1e9);
+
+	return {200, std::string(content_type(form)), shared(write_metrics(std::move(families), form, !items.empty())), {}, true};
+}
+
 std::string none_yet(const News &news)
 {
 	return "no look at the flows has been finished yet" + (news.trouble ? ": " + news.trouble->text : "");
@@ -697,10 +713,7 @@ Response respond(const Request &request, const View &view)
 	if (!s)
 		return error_response(503, none_yet(news));
 	if (path == "/metrics")
-		return {200, "text/plain; version=0.0.4; charset=utf-8",
-			shared(metrics_text(*s, news.trouble ? news.trouble->collect : s->collect, view.store.http,
-					    static_cast<double>(view.now_ns - s->summary.now_ns) / 1e9)),
-			{}};
+		return get_metrics(items, request.accept, news, view);
 	if (path == "/api/v1/summary")
 		return get_summary(items, news, view);
 	if (path != flows_path)

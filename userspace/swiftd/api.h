@@ -25,6 +25,7 @@ namespace swift {
 struct Request {
 	std::string_view method; // "GET"
 	std::string_view target; // as the client sent it: "/api/v1/flows?limit=5"
+	std::string_view accept = {}; // header Accept
 };
 
 struct Response {
@@ -32,6 +33,7 @@ struct Response {
 	std::string content_type;
 	SharedText body;
 	std::optional<std::uint64_t> watch; // keep a history of this flow from now on
+	bool by_accept = false; // another Accept would have another answer, worth a gzip
 };
 
 struct HostFacts {

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <array>
 #include <charconv>
+#include <cmath>
 
 #include "bpf_host.h"
 #include "clock_ns.h"
@@ -25,6 +26,7 @@ namespace {
 
 constexpr std::int64_t storages_every_ns = 5 * ns_per_s;
 constexpr std::size_t most_counters = 256;
+constexpr double traffic_half_life_s = 60; // of what counts for a place in the metrics
 
 NetnsScope scope_of(const Config::Collect &config)
 {
@@ -94,18 +96,85 @@ ClockRow clock_row(const NicClock &c, std::string dev, std::int64_t now_ns)
 
 // --- Counters ------------------------------------------------------------------------------
 
-void Counters::add(const Summary &summary, std::int64_t keep_ns, const std::vector<EndedCount> &ended)
+GroupCounters &Counters::at(const FlowGroup &group, std::int64_t now_ns)
+{
+	const auto known = known_.find(group);
+	const FlowGroup labels = known != known_.end() && known->second.placed_ns ? group : rest_of(group);
+	GroupCounters &c = groups_[labels];
+
+	c.labels = labels;
+	c.seen_ns = now_ns;
+	return c;
+}
+
+void Counters::know(const FlowGroup &group, double traffic, std::int64_t now_ns)
+{
+	if (group.dst_prefix == label_other)
+		return; // of the rest already
+	Known &k = known_[group];
+
+	k.traffic += traffic;
+	k.seen_ns = now_ns;
+}
+
+void Counters::give_places(std::int64_t now_ns, std::int64_t keep_ns, std::size_t most)
+{
+	using At = std::map<FlowGroup, Known>::value_type *;
+	const auto less = [](At a, At b) { return a->second.traffic < b->second.traffic; };
+	std::vector<At> placed;
+	std::vector<At> others;
+
+	for (auto &k : known_)
+		(k.second.placed_ns ? placed : others).push_back(&k);
+	// The least of those with a place, the most of the others last.
+	std::stable_sort(placed.begin(), placed.end(), [&](At a, At b) { return less(b, a); });
+	std::stable_sort(others.begin(), others.end(), less);
+	const auto lose = [&](At loser) {
+		loser->second.placed_ns.reset();
+		groups_.erase(loser->first);
+	};
+
+	for (; placed.size() > most; placed.pop_back()) // there were more places
+		lose(placed.back());
+	for (std::size_t n = placed.size(); n < most && !others.empty(); n++, others.pop_back())
+		others.back()->second.placed_ns = now_ns;
+	while (!placed.empty() && !others.empty() && others.back()->second.traffic > 2 * placed.back()->second.traffic) {
+		if (now_ns - *placed.back()->second.placed_ns >= keep_ns) {
+			lose(placed.back());
+			others.back()->second.placed_ns = now_ns;
+			others.pop_back();
+		}
+		placed.pop_back();
+	}
+}
+
+void Counters::add(const Summary &summary, std::int64_t keep_ns, const std::vector<EndedCount> &ended, std::size_t most)
 {
 	const auto bucket = [](const auto &edges, double v) {
 		return static_cast<std::size_t>(std::lower_bound(edges.begin(), edges.end(), v) - edges.begin());
 	};
 
+	const double decay = std::exp2(-summary.interval_s / traffic_half_life_s);
 
+	for (auto &[group, k] : known_)
+		k.traffic *= decay;
+	for (const GroupSummary &g : summary.groups)
+		know(g.labels, static_cast<double>(g.bytes_new + g.flows), summary.now_ns);
+	for (const EndedCount &e : ended)
+		know(e.labels, static_cast<double>(e.bytes_new + 1), summary.now_ns);
+	for (const auto &[labels, n] : summary.ended)
+		know(labels, 0, summary.now_ns);
+	std::erase_if(known_, [&](const auto &k) {
+		const bool gone = summary.now_ns - k.second.seen_ns >= keep_ns;
+
+		if (gone)
+			groups_.erase(k.first);
+		return gone;
+	});
+	give_places(summary.now_ns, keep_ns, most);
 	for (const GroupSummary &g : summary.groups) {
-		GroupCounters &c = groups_[g.labels];
+		GroupCounters &c = at(g.labels, summary.now_ns);
 
-		c.labels = g.labels;
-		c.seen_ns = summary.now_ns;
 		c.retrans_pkts += g.retrans_new;
 		c.segments += g.segments_new;
 		c.bytes += g.bytes_new;
@@ -114,26 +183,16 @@ void Counters::add(const Summary &summary, std::int64_t keep_ns, const std::vect
 			c.decreases.emplace();
 		for (std::size_t i = 0; g.decreases && i < causes; i++)
 			(*c.decreases)[i] += (*g.decreases)[i];
-		for (std::size_t p = 0; p < parts; p++) {
-			for (std::size_t b = 0; b < c.buckets[p].size(); b++)
-				c.buckets[p][b] += g.buckets[p][b];
-			c.sum_ns[p] += g.sum_ns[p];
-		}
+		for (const auto &[part, h] : g.samples)
+			c.delays[part] += h;
 	}
-	for (const auto &[labels, n] : summary.ended) {
-		GroupCounters &c = groups_[labels];
-
-		c.labels = labels;
-		c.seen_ns = summary.now_ns;
-		c.ended += n;
-	}
+	for (const auto &[labels, n] : summary.ended)
+		at(labels, summary.now_ns).ended += n;
 	for (const EndedCount &e : ended) {
-		GroupCounters &c = groups_[e.labels];
+		GroupCounters &c = at(e.labels, summary.now_ns);
 		const double busy_s = static_cast<double>(e.busy_us) / 1e6;
 		const auto size_bytes = static_cast<double>(e.bytes);
 
-		c.labels = e.labels;
-		c.seen_ns = summary.now_ns;
 		c.ended += !e.seen; // the others are missing in the next look
 		c.bytes += e.bytes_new;
 		c.segments += e.segments_new;
@@ -145,6 +204,8 @@ void Counters::add(const Summary &summary, std::int64_t keep_ns, const std::vect
 		c.busy_sum_s += busy_s;
 		c.size_bytes[bucket(size_edges_bytes, size_bytes)]++;
 		c.size_sum_bytes += size_bytes;
+		c.native_busy_s.add(busy_s);
+		c.native_size_bytes.add(size_bytes);
 	}
 	std::erase_if(groups_, [&](const auto &item) {
 		return summary.now_ns - item.second.seen_ns >= keep_ns;
@@ -418,7 +479,8 @@ Result<std::shared_ptr<Snapshot>> Collector::collect(const std::function<void()>
 	const auto source = read_telemetry();
 
 	s->summary = summarize(*s->flows, source.get(), s->verdicts);
-	counters_.add(s->summary, config_.history_s * ns_per_s, take_ended(*s->flows));
+	counters_.add(s->summary, config_.history_s * ns_per_s, take_ended(*s->flows),
+		      static_cast<std::size_t>(config_.max_groups));
 	s->ended = ended_totals_;
 	s->counters = counters_.all();
 	s->owners = owners_.add(s->summary, static_cast<std::size_t>(config_.max_owners), config_.history_s * ns_per_s);
@@ -434,6 +496,7 @@ Result<std::shared_ptr<Snapshot>> Collector::collect(const std::function<void()>
 
 	stats_.seconds[static_cast<std::size_t>(edge - collect_edges_s.begin())]++;
 	stats_.seconds_sum += took_s;
+	stats_.native_seconds.add(took_s);
 	s->collect = stats_;
 	cpu_s_ = static_cast<double>(clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_begun_ns) / 1e9 + look->others_cpu_s;
 	return s;

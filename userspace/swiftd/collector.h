@@ -32,15 +32,29 @@ namespace swift {
 // Without flows; none: it is not loaded. An Error: it is, but of another version, say.
 [[nodiscard]] Result<std::optional<TelemetryReading>> loaded_telemetry(const BpfHost &bpf);
 
-// Adds what an interval saw to what was before, groups that have long been gone left out.
+// Adds what an interval saw to what was before, groups that have long been gone left out. The groups with most
+// traffic have a place, the others are counted together. Who has one keeps it for a while, and then against
+// anybody with less than twice its traffic: what moves between its own place and the rest is new series.
 class Counters {
 public:
-	void add(const Summary &summary, std::int64_t keep_ns, const std::vector<EndedCount> &ended = {});
+	void add(const Summary &summary, std::int64_t keep_ns, const std::vector<EndedCount> &ended = {},
+		 std::size_t most = static_cast<std::size_t>(Config::Collect().max_groups));
 	[[nodiscard]] std::vector<GroupCounters> all() const;
 	[[nodiscard]] std::uint64_t retrans_pkts() const { return retrans_pkts_; }
 
 private:
-	std::map<FlowGroup, GroupCounters> groups_;
+	struct Known {
+		double traffic = 0; // bytes acknowledged lately, and a bit for each flow
+		std::int64_t seen_ns = 0;
+		std::optional<std::int64_t> placed_ns;
+	};
+
+	GroupCounters &at(const FlowGroup &group, std::int64_t now_ns);
+	void know(const FlowGroup &group, double traffic, std::int64_t now_ns);
+	void give_places(std::int64_t now_ns, std::int64_t keep_ns, std::size_t most);
+
+	std::map<FlowGroup, Known> known_;
+	std::map<FlowGroup, GroupCounters> groups_; // with a place, and the rest
 	std::uint64_t retrans_pkts_ = 0;
 };
 

@@ -23,6 +23,7 @@
 #include "assets.h"
 #include "clock_ns.h"
 #include "fd.h"
+#include "gzip.h"
 #include "system.h"
 #include "text.h"
 #include "worker.h"
@@ -97,6 +98,13 @@ bool is_own_name(std::string_view host, const std::string &own, const std::vecto
 		name = name.substr(0, name.find(':'));
 	return same_name(name, "localhost") || (!own.empty() && same_name(name, own)) || Address::parse(name) ||
 	       std::any_of(others.begin(), others.end(), [&](const auto &other) { return is_named(name, other); });
+}
+
+std::string_view header(MHD_Connection *c, const char *name)
+{
+	const char *value = MHD_lookup_connection_value(c, MHD_HEADER_KIND, name);
+
+	return value ? value : "";
 }
 
 struct Listener {
@@ -522,19 +530,13 @@ MHD_Result Server::on_request(void *self, MHD_Connection *c, const char *, const
 
 std::optional<Response> Server::refusal(MHD_Connection *c, std::string_view target) const
 {
-	const auto header = [&](const char *name) {
-		const char *value = MHD_lookup_connection_value(c, MHD_HEADER_KIND, name);
-
-		return std::string_view(value ? value : "");
-	};
-
 	const std::string_view path = target.substr(0, target.find('?'));
 
 	// Who has a name of his own point here learns that swiftd runs, and how it does, no more:
 	// probes ask for it by whatever name they have.
 	if (path == "/healthz")
 		return std::nullopt;
-	if (!is_own_name(header("Host"), facts_.host, config_.names))
+	if (!is_own_name(header(c, "Host"), facts_.host, config_.names))
 		return error_response(421, "the Host header is none of this host's: allowed are localhost, addresses, "
 					   "its name and those of http.names");
 	if (secrets_.token.empty())
@@ -544,7 +546,7 @@ std::optional<Response> Server::refusal(MHD_Connection *c, std::string_view targ
 	if (!path.starts_with("/api/") && path != "/metrics")
 		return std::nullopt;
 	constexpr std::string_view scheme = "Bearer ";
-	const std::string_view given = header("Authorization");
+	const std::string_view given = header(c, "Authorization");
 
 	if (given.starts_with(scheme) && same_secret(given.substr(scheme.size()), secrets_.token))
 		return std::nullopt;
@@ -602,7 +604,7 @@ MHD_Result Server::answer(MHD_Connection *c, const char *method, RequestState &s
 	}
 
 	const std::int64_t now = clock_ns(CLOCK_MONOTONIC);
-	const Response r = respond({method, target},
+	const Response r = respond({method, target, header(c, "Accept")},
 				   {store_, facts_, web_assets(), now, seconds_now(CLOCK_REALTIME), &cache_});
 
 	if (r.watch)
@@ -631,17 +633,24 @@ MHD_Result Server::queue(MHD_Connection *c, unsigned status, MHD_Response *respo
 
 MHD_Result Server::send(MHD_Connection *c, const Response &r)
 {
-	if (!begin_sending(*r.body))
+	const auto zipped = r.by_accept && accepts_gzip(header(c, "Accept-Encoding")) ? gzip(*r.body) : std::nullopt;
+	const SharedText body = zipped ? std::make_shared<const std::string>(*zipped) : r.body;
+
+	if (!begin_sending(*body))
 		return send(c, error_response(503, "too many answers are on their way to slow readers"));
 
-	auto sending = std::make_unique<Sending>(*this, r.body);
+	auto sending = std::make_unique<Sending>(*this, body);
 	MHD_Response *response = MHD_create_response_from_buffer_with_free_callback_cls(
-		r.body->size(), const_cast<char *>(r.body->data()), &on_sent, sending.get());
+		body->size(), const_cast<char *>(body->data()), &on_sent, sending.get());
 
 	if (!response)
 		return MHD_NO;
 	(void)sending.release(); // on_sent's
 	MHD_add_response_header(response, "Content-Type", r.content_type.c_str());
+	if (r.by_accept)
+		MHD_add_response_header(response, "Vary", "Accept, Accept-Encoding");
+	if (zipped)
+		MHD_add_response_header(response, "Content-Encoding", "gzip");
 	return queue(c, r.status, response);
 }
 

@@ -2,10 +2,11 @@
 #include "metrics.h"
 
 #include <prometheus/metric_family.h>
-#include <prometheus/text_serializer.h>
 
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <set>
 
 #include "clock_ns.h"
 
@@ -13,44 +14,44 @@ namespace swift {
 
 namespace {
 
-using Families = std::vector<prometheus::MetricFamily>;
+using Families = std::vector<MetricFamily>;
 using Labels = std::vector<prometheus::ClientMetric::Label>;
 
 
-prometheus::MetricFamily family(std::string name, std::string help, prometheus::MetricType type)
+MetricFamily family(std::string name, std::string help, prometheus::MetricType type)
 {
-	prometheus::MetricFamily f;
+	MetricFamily f;
 
-	f.name = std::move(name);
-	f.help = std::move(help);
-	f.type = type;
+	f.family.name = std::move(name);
+	f.family.help = std::move(help);
+	f.family.type = type;
 	return f;
 }
 
-prometheus::MetricFamily gauge(std::string name, std::string help)
+MetricFamily gauge(std::string name, std::string help)
 {
 	return family(std::move(name), std::move(help), prometheus::MetricType::Gauge);
 }
 
-prometheus::MetricFamily counter(std::string name, std::string help)
+MetricFamily counter(std::string name, std::string help)
 {
 	return family(std::move(name), std::move(help), prometheus::MetricType::Counter);
 }
 
-void add(prometheus::MetricFamily &f, Labels labels, double value)
+void add(MetricFamily &f, Labels labels, double value)
 {
 	prometheus::ClientMetric m;
 
 	m.label = std::move(labels);
-	if (f.type == prometheus::MetricType::Counter)
+	if (f.family.type == prometheus::MetricType::Counter)
 		m.counter.value = value;
 	else
 		m.gauge.value = value;
-	f.metric.push_back(std::move(m));
+	f.family.metric.push_back(std::move(m));
 }
 
 template <typename Counts, typename Edge>
-void add_histogram(prometheus::MetricFamily &f, Labels labels, const Counts &counts, double sum, Edge edge)
+void add_histogram(MetricFamily &f, Labels labels, const Counts &counts, double sum, Edge edge, NativeHistogram native)
 {
 	prometheus::ClientMetric m;
 	std::uint64_t so_far = 0;
@@ -63,7 +64,8 @@ void add_histogram(prometheus::MetricFamily &f, Labels labels, const Counts &cou
 	}
 	m.histogram.sample_count = so_far;
 	m.histogram.sample_sum = sum;
-	f.metric.push_back(std::move(m));
+	f.family.metric.push_back(std::move(m));
+	f.native.push_back(std::move(native));
 }
 
 Labels labels_of(const FlowGroup &g)
@@ -88,23 +90,63 @@ double delay_edge_s(std::size_t i)
 	return static_cast<double>(std::uint64_t{1} << (first_delay_edge_bits + i)) / real_ns_per_s;
 }
 
-prometheus::MetricFamily delays(const Snapshot &s, std::string name, std::string help,
-				const std::vector<std::pair<Part, std::string_view>> &sides)
+MetricFamily delays(const Snapshot &s, std::string name, std::string help, const std::vector<std::pair<Part, std::string_view>> &sides)
 {
 	auto f = family(std::move(name), std::move(help), prometheus::MetricType::Histogram);
 
 	for (const GroupCounters &c : s.counters)
 		for (const auto &[part, side] : sides) {
-			const auto p = static_cast<std::size_t>(part);
+			const auto at = c.delays.find(part);
 
 			// What has never been measured is not zero: it is not there.
-			if (c.sum_ns[p] > 0)
-				add_histogram(f,
-					      side.empty() ? labels_of(c.labels) :
-							     labels_of(c.labels, "side", side),
-					      c.buckets[p], c.sum_ns[p] / real_ns_per_s, delay_edge_s);
+			if (at != c.delays.end() && at->second.sum() > 0)
+				add_histogram(f, side.empty() ? labels_of(c.labels) : labels_of(c.labels, "side", side),
+					      delay_buckets(at->second), static_cast<double>(at->second.sum()) / real_ns_per_s,
+					      delay_edge_s, NativeHistogram(at->second));
 		}
 	return f;
+}
+
+void operator+=(GroupSummary &sum, const GroupSummary &g)
+{
+	const auto add_each = [](auto &to, const auto &from) {
+		for (std::size_t i = 0; i < to.size(); i++)
+			to[i] += from[i];
+	};
+
+	sum.sampled |= g.sampled;
+	sum.flows += g.flows;
+	sum.measured += g.measured;
+	sum.rate_Bps += g.rate_Bps;
+	sum.fcwnd_pkts += g.fcwnd_pkts;
+	sum.ecwnd_pkts += g.ecwnd_pkts;
+	sum.idle += g.idle;
+	add_each(sum.limited, g.limited);
+	add_each(sum.held, g.held);
+	add_each(sum.stamps, g.stamps);
+	add_each(sum.echo, g.echo);
+}
+
+// Those without a place among the counters together.
+std::vector<GroupSummary> shown_groups(const Snapshot &s)
+{
+	std::set<FlowGroup> places;
+	std::map<FlowGroup, GroupSummary> shown;
+	std::vector<GroupSummary> out;
+
+	for (const GroupCounters &c : s.counters)
+		places.insert(c.labels);
+	for (const GroupSummary &g : s.summary.groups) {
+		const FlowGroup labels = places.contains(g.labels) ? g.labels : rest_of(g.labels);
+		GroupSummary none;
+
+		none.labels = labels;
+		none.sampled = false;
+		shown.try_emplace(labels, std::move(none)).first->second += g;
+	}
+	for (auto &[labels, g] : shown)
+		out.push_back(std::move(g));
+	return out;
 }
 
 void of_groups(Families &out, const Snapshot &s)
@@ -136,9 +178,9 @@ void of_groups(Families &out, const Snapshot &s)
 		add(ended, labels_of(c.labels), static_cast<double>(c.ended));
 		if (std::any_of(c.busy_s.begin(), c.busy_s.end(), [](auto n) { return n > 0; })) {
 			add_histogram(busy, labels_of(c.labels), c.busy_s, c.busy_sum_s,
-				      [](std::size_t i) { return busy_edges_s[i]; });
+				      [](std::size_t i) { return busy_edges_s[i]; }, c.native_busy_s);
 			add_histogram(sizes, labels_of(c.labels), c.size_bytes, c.size_sum_bytes,
-				      [](std::size_t i) { return size_edges_bytes[i]; });
+				      [](std::size_t i) { return size_edges_bytes[i]; }, c.native_size_bytes);
 		}
 		for (std::size_t i = 0; c.decreases && i < causes; i++) {
 			const auto cause = static_cast<Cause>(i);
@@ -152,8 +194,12 @@ void of_groups(Families &out, const Snapshot &s)
 	}
 	auto sampled = gauge("swift_histograms_sampled",
 			     "1: delays are the flows' newest values, once per interval; 0: from every decision");
+	auto other = gauge("swift_flows_in_other", "Flows whose group had to be counted as other");
+	double in_other = 0;
 
-	for (const GroupSummary &g : s.summary.groups) {
+	for (const GroupSummary &g : shown_groups(s)) {
+		if (g.labels.dst_prefix == label_other)
+			in_other += static_cast<double>(g.flows);
 		add(sampled, labels_of(g.labels), g.sampled);
 		add(flows, labels_of(g.labels), static_cast<double>(g.flows));
 		add(measured, labels_of(g.labels), static_cast<double>(g.measured));
@@ -179,7 +225,9 @@ void of_groups(Families &out, const Snapshot &s)
 			add(stamps, std::move(echo), static_cast<double>(g.echo[static_cast<std::size_t>(stamp)]));
 		}
 	}
-	for (auto *f : {&flows, &measured, &windows, &rate, &retrans, &segments, &bytes, &ended, &busy, &sizes, &decreases, &lost, &stamps, &limited, &held, &idle, &sampled})
+	add(other, {}, in_other);
+	for (auto *f : {&flows, &measured, &windows, &rate, &retrans, &segments, &bytes, &ended, &busy, &sizes, &decreases, &lost,
+			&stamps, &limited, &held, &idle, &sampled, &other})
 		out.push_back(std::move(*f));
 }
 
@@ -246,7 +294,7 @@ void of_module(Families &out, const Snapshot &s)
 
 		m.label = {{"what", name}};
 		m.untyped.value = static_cast<double>(value);
-		counters.metric.push_back(std::move(m));
+		counters.family.metric.push_back(std::move(m));
 	}
 	out.push_back(std::move(counters));
 }
@@ -297,10 +345,9 @@ void of_service(Families &out, const Snapshot &s, const CollectStats &collect, c
 	auto ended_dropped = counter("swiftd_ended_dropped_total", "Flows that ended and came too fast to be counted");
 	auto resident = gauge("process_resident_memory_bytes", "Resident memory size in bytes");
 	auto cpu = counter("process_cpu_seconds_total", "Total user and system CPU time spent in seconds");
-	auto other = gauge("swift_flows_in_other", "Flows whose prefix had to be counted as other");
 
 	add_histogram(seconds, {}, collect.seconds, collect.seconds_sum,
-		      [](std::size_t i) { return collect_edges_s[i]; });
+		      [](std::size_t i) { return collect_edges_s[i]; }, collect.native_seconds);
 	add(collections, {}, static_cast<double>(collect.collections));
 	for (const auto &[what, n] : collect.errors)
 		add(errors, {{"what", what}}, static_cast<double>(n));
@@ -321,20 +368,19 @@ void of_service(Families &out, const Snapshot &s, const CollectStats &collect, c
 			add(*family, {{"result", "lost"}}, static_cast<double>(lost->load()));
 		}
 	add(searches_refused, {}, static_cast<double>(http.searches.refused.load()));
-	add(other, {}, static_cast<double>(s.summary.totals.dropped_prefixes));
 	add(ended_flows, {}, static_cast<double>(s.ended.flows));
 	add(ended_unseen, {}, static_cast<double>(s.ended.unseen));
 	add(overruns, {}, static_cast<double>(s.ended.losses.overruns));
 	add(ended_dropped, {}, static_cast<double>(s.ended.losses.dropped));
 	for (auto *f : {&seconds, &collections, &ended_flows, &ended_unseen, &overruns, &ended_dropped, &errors, &requests, &connections, &dropped, &ended, &searches,
 			&searches_cancelled, &searches_refused, &delivered, &logged, &age,
-			&resident, &cpu, &other})
+			&resident, &cpu})
 		out.push_back(std::move(*f));
 }
 
 } // namespace
 
-std::vector<prometheus::MetricFamily> metric_families(const Snapshot &s, const CollectStats &collect, const HttpStats &http, double age_s)
+std::vector<MetricFamily> metric_families(const Snapshot &s, const CollectStats &collect, const HttpStats &http, double age_s)
 {
 	Families all;
 
@@ -351,13 +397,8 @@ std::vector<prometheus::MetricFamily> metric_families(const Snapshot &s, const C
 	of_module(all, s);
 	of_policy(all, s);
 	of_service(all, s, collect, http, age_s);
-	std::erase_if(all, [](const auto &f) { return f.metric.empty(); });
+	std::erase_if(all, [](const auto &f) { return f.family.metric.empty(); });
 	return all;
-}
-
-std::string metrics_text(const Snapshot &s, const CollectStats &collect, const HttpStats &http, double age_s)
-{
-	return prometheus::TextSerializer().Serialize(metric_families(s, collect, http, age_s));
 }
 
 } // namespace swift

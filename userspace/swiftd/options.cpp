@@ -41,6 +41,9 @@ const std::vector<Option> &table()
 		 "destination prefixes to count flows by, the longest that fits; others by /24 and /64"},
 		{"collect.max_prefixes", FIELD(collect, max_prefixes), 1, 4096, {}, "", true,
 		 "most destination prefixes at a time; flows to more are counted as \"other\""},
+		{"collect.max_groups", FIELD(collect, max_groups), 1, 4096, {}, "", true,
+		 "most groups (prefix, congestion control, interface) with metrics of their own, those with most traffic; the "
+		 "rest are one, \"other\""},
 		{"collect.history_s", FIELD(collect, history_s), 10, 3600, {}, "s", true,
 		 "how far back the API's histories go, 300 points at most"},
 		{"collect.netns", FIELD(collect, netns), 0, 0, {"auto", "own", "all"}, "", true,

@@ -23,6 +23,7 @@ struct Config {
 						"bpf_swift_v0", "bpf_timely", "bpf_gcn"};
 		std::vector<std::string> prefixes;
 		std::int64_t max_prefixes = 256;
+		std::int64_t max_groups = 16;
 		std::int64_t history_s = 300;
 		std::string netns = "auto";
 		std::int64_t max_owners = 64;

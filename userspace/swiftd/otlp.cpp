@@ -180,14 +180,14 @@ std::vector<GoneFlow> ended_flows(const FlowSet &before, const FlowSet &now, dou
 	return ended;
 }
 
-std::string otlp_metrics(std::span<const prometheus::MetricFamily> families, const HostFacts &facts, double start_s, double now_s)
+std::string otlp_metrics(std::span<const MetricFamily> families, const HostFacts &facts, double start_s, double now_s)
 {
 	Json metrics = Json::array();
 	const std::string start = nano_text(start_s);
 	const std::string now = nano_text(now_s);
 
-	for (const prometheus::MetricFamily &f : families)
-		metrics.push_back(metric_of(f, start, now));
+	for (const MetricFamily &f : families)
+		metrics.push_back(metric_of(f.family, start, now));
 	return one_line({{"resourceMetrics",
 			  Json::array({{{"resource", otlp_resource(facts)},
 					{"scopeMetrics", Json::array({{{"scope", otlp_scope()}, {"metrics", std::move(metrics)}}})}}})}});

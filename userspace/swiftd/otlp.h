@@ -9,11 +9,8 @@
 #include <vector>
 
 #include "api.h"
+#include "exposition.h"
 #include "flow_table.h"
-
-namespace prometheus {
-struct MetricFamily;
-}
 
 namespace swift {
 
@@ -30,7 +27,7 @@ struct GoneFlow {
 						 std::uint64_t &left_out);
 
 // Counters and histograms are sums since @start_s (OTLP: cumulative).
-[[nodiscard]] std::string otlp_metrics(std::span<const prometheus::MetricFamily> families, const HostFacts &facts, double start_s, double now_s);
+[[nodiscard]] std::string otlp_metrics(std::span<const MetricFamily> families, const HostFacts &facts, double start_s, double now_s);
 [[nodiscard]] std::string otlp_logs(std::span<const GoneFlow> flows, const HostFacts &facts, double now_s);
 
 } // namespace swift

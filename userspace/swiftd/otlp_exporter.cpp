@@ -143,7 +143,7 @@ void OtlpExporter::note_ended(const Snapshot &snapshot)
 
 void OtlpExporter::deliver(const Snapshot &snapshot)
 {
-	const auto families = metric_families(snapshot, snapshot.collect, stats_, now_s() - snapshot.time_s);
+	const std::vector<MetricFamily> families = metric_families(snapshot, snapshot.collect, stats_, now_s() - snapshot.time_s);
 
 	if (send("metrics", otlp_metrics(families, facts_, start_s_, snapshot.time_s)) == Outcome::taken)
 		stats_.otlp.deliveries++;

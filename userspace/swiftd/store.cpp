@@ -14,6 +14,11 @@ constexpr double late_intervals = 3;
 
 } // namespace
 
+FlowGroup rest_of(const FlowGroup &g)
+{
+	return {std::string(label_other), g.cc, std::string(label_other), g.netns};
+}
+
 void HttpStats::answered(unsigned code)
 {
 	const std::scoped_lock lock(mutex_);

@@ -18,6 +18,7 @@
 #include "cgroups.h"
 #include "ended_flows.h"
 #include "flow_table.h"
+#include "native_histogram.h"
 #include "options.h"
 #include "socket_processes.h"
 #include "summary.h"
@@ -39,7 +40,10 @@ inline constexpr std::array<double, 9> busy_edges_s = {0.001, 0.004, 0.016, 0.06
 inline constexpr std::array<double, 10> size_edges_bytes = {1 << 10, 1 << 12, 1 << 14, 1 << 16, 1 << 18,
 							    1 << 20, 1 << 22, 1 << 24, 1 << 26, 1 << 28};
 
-// Since swiftd has known the group: what Prometheus calls counters.
+// Under which labels the metrics have the groups without a place: one for each congestion control.
+[[nodiscard]] FlowGroup rest_of(const FlowGroup &group);
+
+// Since the group has had a place of its own: what Prometheus calls counters.
 struct GroupCounters {
 	FlowGroup labels;
 	std::int64_t seen_ns = 0; // when it had flows
@@ -52,9 +56,10 @@ struct GroupCounters {
 	std::array<std::uint64_t, size_edges_bytes.size() + 1> size_bytes{};
 	double busy_sum_s = 0;
 	double size_sum_bytes = 0;
+	NativeHistogram native_busy_s;
+	NativeHistogram native_size_bytes;
 	std::optional<std::array<std::uint64_t, causes>> decreases;
-	std::array<DelayBuckets, parts> buckets{};
-	std::array<double, parts> sum_ns{};
+	std::map<Part, LogHistogram> delays;
 };
 
 // The same of an owner.
@@ -78,6 +83,7 @@ struct CollectStats {
 	std::map<std::string, std::uint64_t> errors; // by what
 	std::array<std::uint64_t, 14> seconds{}; // buckets of collect_edges_s, and all above
 	double seconds_sum = 0;
+	NativeHistogram native_seconds;
 };
 inline constexpr std::array<double, 13> collect_edges_s = {0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05,
 							   0.1,	   0.2,	  0.5,	 1,	2,    5};
@@ -127,7 +133,7 @@ struct Snapshot {
 	std::vector<ClockRow> clocks;
 	TuneRow tune;
 	PolicyRow policy;
-	std::vector<GroupCounters> counters;
+	std::vector<GroupCounters> counters; // of groups with a place, and of the rest
 	std::vector<OwnerSummary> owners; // most flows first; more than are allowed are one, "other"
 	std::vector<OwnerCounters> owner_counters;
 	std::size_t netns = 1; // network namespaces that were looked at

@@ -209,8 +209,7 @@ Summary summarize(const FlowSet &set, const HistogramSource *histograms,
 			// Once more, and a sum over interfaces would have them twice.
 			if (elsewhere && elsewhere->delays[p])
 				continue;
-			g.buckets[p] = delay_buckets(*h);
-			g.sum_ns[p] = static_cast<double>(h->sum());
+			g.samples.emplace(static_cast<Part>(p), *h);
 		}
 		g.verdict = group_verdict(g);
 		out.groups.push_back(std::move(g));

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -70,8 +71,7 @@ struct GroupSummary {
 	double ecwnd_pkts = 0;
 	bool sampled = true; // its histograms are of the flows' newest values
 	std::array<std::optional<Quantiles>, parts> delays;
-	std::array<DelayBuckets, parts> buckets{};
-	std::array<double, parts> sum_ns{};
+	std::map<Part, LogHistogram> samples; // that the delays are of, each in one group alone
 	std::optional<std::array<std::uint64_t, causes>> decreases; // not told by flows' newest values
 	std::array<std::size_t, 3> limited{}; // by enum Limit
 	HeldFlows held{};
