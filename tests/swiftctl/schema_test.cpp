@@ -56,7 +56,7 @@ std::string data(const std::string &name)
 	return {std::istreambuf_iterator<char>(file), {}};
 }
 
-TelemetryReading reading()
+TelemetryReading schema_reading()
 {
 	TelemetryReading r;
 	TelemetryFlow f;
@@ -77,7 +77,7 @@ TelemetryReading reading()
 	return r;
 }
 
-DelaysQuery query(const std::string &interval)
+DelaysQuery schema_query(const std::string &interval)
 {
 	DelaysOptions o;
 
@@ -90,11 +90,11 @@ DelaysQuery query(const std::string &interval)
 TEST_F(schema, delays)
 {
 	for (const char *interval : {"", "2.5"})
-		expect_fits("swiftctl_delays", delays_json(reading(), query(interval)),
+		expect_fits("swiftctl_delays", delays_json(schema_reading(), schema_query(interval)),
 			    [](Parsed &j) { j["prefixes"][0]["fabric_ns"]["buckets"][0]["below"] = "64"; });
 	TelemetryReading nothing;
 
-	expect_fits("swiftctl_delays", delays_json(nothing, query("")), [](Parsed &j) { j.erase("flows"); });
+	expect_fits("swiftctl_delays", delays_json(nothing, schema_query("")), [](Parsed &j) { j.erase("flows"); });
 }
 
 TEST_F(schema, enable_and_disable)

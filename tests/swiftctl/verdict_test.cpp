@@ -14,7 +14,7 @@ using namespace swift;
 
 namespace {
 
-constexpr std::int64_t second = 1'000'000'000;
+constexpr std::int64_t second_ns = 1'000'000'000;
 
 // The fabric's window is the smaller one; there is more to send than it allows.
 Flow busy()
@@ -55,7 +55,7 @@ FlowRow row_of(const std::vector<Flow> &looks)
 	std::int64_t now_ns = 0;
 
 	for (const Flow &f : looks) {
-		table.begin(now_ns += second, ifaces);
+		table.begin(now_ns += second_ns, ifaces);
 		table.add(f);
 		set = table.end();
 	}
