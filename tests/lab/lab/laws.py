@@ -15,12 +15,15 @@ HEADERS = {"timely": "kmod/core/timely.h", "gcn": "kmod/core/gcn.h", "fast": "km
            "theta-powertcp": "tests/lab/laws/theta_powertcp.h"}
 ECN = ("dctcp", "gcn")
 TCP_INIT_CWND = 10  # the kernel's
-POLICIES = ("static", "base_rtt", "base_rtt_plus")
 
 
-def rows(path):
+def header(path):
+    """With what goes over several lines on one."""
+    return (TOP / path).read_text(encoding="utf-8").replace("\\\n", " ")
+
+
+def rows(source):
     """The X(name, default, minimum, maximum, "meaning") rows of a header."""
-    source = (TOP / path).read_text(encoding="utf-8").replace("\\\n", " ")
     found = re.findall(r'\bX\((\w+), (\d+), (\d+), (\d+),\s*"([^"]*)"\)', source)
     return {key: fields.whole(int(default), int(lo), int(hi), doc) for key, default, lo, hi, doc in found}
 
@@ -36,9 +39,16 @@ def shell_sysctls():
     return result
 
 
+def target_policy(source):
+    """A choice by name: its values are an enumeration's."""
+    choices = re.findall(r"^\tSWIFT_TARGET_(\w+),", source, re.MULTILINE)
+    default, doc = re.search(r'\bX\(target_policy, SWIFT_TARGET_(\w+), \d+, \d+,\s*"([^"]*)"\)', source).groups()
+    return fields.text(default.lower(), doc, tuple(name.lower() for name in choices))
+
+
 def swift_sysctls():
-    result = shell_sysctls() | rows("kmod/core/swift_params.h") | rows("kmod/core/sird.h")
-    result["target_policy"] = fields.text(POLICIES[-1], "base of the fabric target", POLICIES)
+    law = header("kmod/core/swift_params.h")
+    result = shell_sysctls() | rows(law) | rows(header("kmod/core/sird.h")) | {"target_policy": target_policy(law)}
     # The lab's hosts always tell their receivers' delay: without it there is no split.
     return result | {"echo": result["echo"]._replace(default=1)}
 
@@ -48,7 +58,7 @@ def tunables(law):
     if law == "swift":
         return swift_sysctls()
     if law in HEADERS:
-        return rows(HEADERS[law])
+        return rows(header(HEADERS[law]))
     if law == "dctcp":
         return {"shift_g": fields.whole(4, 0, 10, "weight of a new mark ratio, 2^-shift_g"),
                 "alpha_on_init": fields.whole(1024, 0, 1024, "first estimate of alpha, 1/1024")}
