@@ -110,11 +110,11 @@ def plot_trade(rows):
         along = [x / 1000 for x in row["spread"]["rtt_p99_ns"].values()]
         axes.plot(along, [goodput] * 2, color=COLOURS.get(row["cc"]), alpha=0.5)
         axes.plot([p99] * 2, across, color=COLOURS.get(row["cc"]), alpha=0.5)
-        axes.plot(p99, goodput, "o", markersize=10, color=COLOURS.get(row["cc"]))
-        axes.annotate(row["cc"], (p99, goodput), textcoords="offset points", xytext=(9, 7))
+        axes.plot(p99, goodput, "o", markersize=10, color=COLOURS.get(row["cc"]), label=row["cc"])
     axes.set(xscale="log", xlabel="p99 round trip, us (left is better)", ylabel="goodput, Mbit/s")
     axes.set_ylim(0, 1.15 * max(row["goodput_bps"] for row in rows) / 1e6)
     axes.grid(alpha=0.3)
+    axes.legend(frameon=False, loc="lower left")
     return svg(figure)
 
 
