@@ -8,10 +8,12 @@ import sys
 import time
 
 NETLINK_NETFILTER = 12  # linux/netlink.h
+SO_RCVBUFFORCE = 33  # asm-generic/socket.h
 PACKET, VERDICT, CONFIG = (3 << 8 | message for message in range(3))  # NFNL_SUBSYS_QUEUE << 8 | NFQNL_MSG_
 CFG_CMD, CFG_PARAMS = 1, 2  # NFQA_CFG_
 PACKET_HDR, VERDICT_HDR = 1, 2  # NFQA_
 ACCEPT = 1
+ROOM_BYTES = 4 << 20  # for the numbers of all packets that the queue holds, 1024
 NLM_F_REQUEST = 1
 
 
@@ -40,6 +42,7 @@ def packets(queue):
 def main():
     each_s = int(sys.argv[1]) / 1e6
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_NETFILTER) as queue:
+        queue.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, ROOM_BYTES)
         send(queue, CONFIG, CFG_CMD, struct.pack("!BxH", 1, 0))  # bind
         send(queue, CONFIG, CFG_PARAMS, struct.pack("!IB", 0, 1))  # numbers alone
         free_s = 0.0
