@@ -326,7 +326,7 @@ def test_probes_tell_network_from_host(program):
         with open(SCHEMA) as f:
             schema = json.load(f)
         jsonschema.Draft202012Validator({"$ref": "#/$defs/probes", "$defs": schema["$defs"]}).validate(prober.json("/api/v1/probes"))
-        assert counted(prober, "swift_probe_slow", peer_rack="far", by="fabric") == 1
+        until("the metrics of the next look", lambda: counted(prober, "swift_probe_slow", peer_rack="far", by="fabric") == 1)
         assert counted(prober, "swift_probe_slow", peer_rack="far", by="host") == 0
         assert counted(prober, "swift_probes_total", result="answered") > 0
         until("those that were answered", lambda: counted(good, "swift_probes_answered_total") > 0)
@@ -336,7 +336,7 @@ def test_probes_tell_network_from_host(program):
         prober.process.send_signal(signal.SIGHUP)
         until("the reload", lambda: "peers or keys have a new content" in prober.said()[len(before):])
         until("silence", lambda: limits().get("near") == ("silent", "none"))
-        assert counted(good, "swift_probes_refused_total", side="responder", why="signature") > 0
+        until("their count", lambda: counted(good, "swift_probes_refused_total", side="responder", why="signature") > 0)
         assert "signed by another key" in good.said()
         # A list with a wrong line changes nothing.
         write(d + "/peers", "a b c\n")
