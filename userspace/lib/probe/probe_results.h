@@ -76,7 +76,7 @@ struct ProbeSummary {
 };
 [[nodiscard]] ProbeSummary summarize_probes(std::span<const ProbeSample> samples);
 
-// From where on nine of ten probes' delay is slow.
+// What more than a tenth of the probes may not exceed.
 struct ProbeLimits {
 	std::int64_t fabric_ns = 500'000;
 	std::int64_t host_ns = 1'000'000;
