@@ -70,7 +70,7 @@ struct Config {
 		std::string peers_file;
 		std::string rack;
 		std::int64_t sample = 8;
-		double rate_pps = 10;
+		double rate_pps = 20;
 		std::int64_t timeout_ms = 1000;
 		std::int64_t window_s = 900;
 		std::int64_t max_racks = 64;
