@@ -134,7 +134,7 @@ function Mesh(p: { pairs: ProbePair[]; part: Part; limits: Probes["limits"]; cho
 }
 
 const peerColumns: Column[] = [
-	{ key: "state", title: "State", left: true, width: "6.4rem" },
+	{ key: "state", title: "State", left: true, width: "7.6rem" },
 	{ key: "peer", title: "Peer", left: true, width: "12rem" },
 	{ key: "rack", title: "Rack", left: true, width: "7rem" },
 	{ key: "verdict", title: "Verdict", left: true, width: "auto" },
