@@ -18,7 +18,7 @@ needs_result := $(needs_base) lib/base/printable $(addprefix swiftctl/ab/,ab_pla
 	$(addprefix swiftctl/report/,ab_json report_read statistics)
 needs_probe := $(needs_base) lib/flows/flow \
 	$(addprefix lib/probe/,probe_exchange probe_gate probe_keys probe_packet probe_peers probe_responder probe_socket)
-needs_swiftd := $(addprefix swiftd/,api config exposition flow_search metrics metrics.pb native_histogram options store) \
+needs_swiftd := $(addprefix swiftd/,api config exposition flow_search mesh_reader metrics metrics.pb native_histogram options store) \
 	$(needs_base) $(addprefix lib/base/,files log_histogram printable process real_system) \
 	$(needs_netlink) $(addprefix lib/netlink/,route route_parse) \
 	$(addprefix lib/flows/,cgroups diag_client diag_parse flow flow_json flow_table iface_map owner socket_processes summary verdict) \
