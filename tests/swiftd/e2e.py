@@ -12,6 +12,7 @@ import json
 import os
 import re
 import resource
+import select
 import signal
 import socket
 import ssl
@@ -19,6 +20,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import traceback
 import urllib.parse
@@ -224,6 +226,7 @@ def test_answers_are_as_the_schema_says(program):
         check("summary", service.json("/api/v1/summary?history=1"))
         check("flow", service.json("/api/v1/flows/" + got["flows"][0]["id"]))
         check("config", service.json("/api/v1/config"))
+        check("probes", service.json("/api/v1/probes"))  # there are none
         check("state", {"version": 1, "time_s": 1.5, "collecting": False, "error": "why"})
         check("error", json.loads(service.get("/api/v1/flows?limit=0")[1]))
         # And swiftctl's, of the same flows.
@@ -239,6 +242,107 @@ def test_answers_are_as_the_schema_says(program):
         except jsonschema.ValidationError:
             return
         raise AssertionError("the schema lets everything pass")
+
+
+@contextlib.contextmanager
+def in_background(step):
+    """Calls @step again and again, until the end."""
+    end = threading.Event()
+
+    def run():
+        while not end.is_set():
+            step()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield
+    finally:
+        end.set()
+        thread.join()
+
+
+@contextlib.contextmanager
+def slow_path(port, delay_s):
+    """A network that takes so long each way: its port, which leads to @port."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as near, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as far:
+        near.bind(("127.0.0.1", 0))
+        far.connect(("127.0.0.1", port))
+        waiting, client = [], []
+
+        def step():
+            ready, _, _ = select.select([near, far], [], [], 0.002)
+            for s in ready:
+                packet, who = s.recvfrom(9000)
+                if s is near:
+                    client[:] = [who]
+                waiting.append((time.monotonic() + delay_s, s is near, packet))
+            while waiting and waiting[0][0] <= time.monotonic():
+                _, out, packet = waiting.pop(0)
+                far.send(packet) if out else near.sendto(packet, client[0])
+
+        with in_background(step):
+            yield near.getsockname()[1]
+
+
+def probes_on(service):
+    return int(until("its probes' address", lambda: re.search(r"answering probes on 127\.0\.0\.1:(\d+)", service.said()))[1])
+
+
+def test_probes_tell_network_from_host(program):
+    import jsonschema
+    answers = "--probe.listen=127.0.0.1:0"
+    with contextlib.ExitStack() as stack:
+        d = stack.enter_context(tempfile.TemporaryDirectory())
+        write(d + "/key", "0123456789abcdef\n")
+        key = f"--probe.key_file={d}/key"
+        good, busy = (stack.enter_context(Service(program, answers, key)) for _ in range(2))
+        # The one is behind a slow network, the other hardly ever gets a CPU.
+        far = stack.enter_context(slow_path(probes_on(good), 0.03))
+
+        def hold():
+            busy.process.send_signal(signal.SIGSTOP)
+            time.sleep(0.06)
+            busy.process.send_signal(signal.SIGCONT)
+            time.sleep(0.005)
+
+        write(d + "/peers", f"127.0.0.1:{probes_on(good)} near\n127.0.0.1:{far} far\n127.0.0.1:{probes_on(busy)} busy\n")
+        stack.enter_context(in_background(hold))
+        prober = stack.enter_context(Service(program, key, f"--probe.peers_file={d}/peers", "--probe.rack=here", "--probe.rate_pps=100",
+                                             "--probe.sample=3", "--probe.window_s=10", "--probe.fabric_limit_us=20000",
+                                             "--probe.host_limit_us=20000"))
+
+        def told():
+            return {p["peer_rack"]: p for p in prober.json("/api/v1/probes")["pairs"]}
+
+        def limits():
+            return {rack: (p["verdict"]["state"], p["verdict"]["limit"]) for rack, p in told().items()}
+
+        wanted = {"near": ("good", "none"), "far": ("slow", "fabric"), "busy": ("slow", "host")}
+        until("the right verdicts", lambda: limits() == wanted)
+        assert told()["far"]["fabric_ns"]["min"] >= 60_000_000, told()["far"]
+        assert told()["far"]["verdict"]["text"].startswith("fabric-bound: the path to rack far takes "), told()["far"]
+        assert told()["busy"]["verdict"]["text"].startswith("host-bound: hosts in rack busy add "), told()["busy"]
+        with open(SCHEMA) as f:
+            schema = json.load(f)
+        jsonschema.Draft202012Validator({"$ref": "#/$defs/probes", "$defs": schema["$defs"]}).validate(prober.json("/api/v1/probes"))
+        until("the metrics of the next look", lambda: counted(prober, "swift_probe_slow", peer_rack="far", by="fabric") == 1)
+        assert counted(prober, "swift_probe_slow", peer_rack="far", by="host") == 0
+        assert counted(prober, "swift_probes_total", result="answered") > 0
+        until("those that were answered", lambda: counted(good, "swift_probes_answered_total") > 0)
+        # Another key, by a reload: then nobody answers, and says so.
+        before = prober.text()
+        write(d + "/key", "fedcba9876543210\n")
+        prober.process.send_signal(signal.SIGHUP)
+        until("the reload", lambda: "peers or keys have a new content" in prober.said()[len(before):])
+        until("silence", lambda: limits().get("near") == ("silent", "none"))
+        until("their count", lambda: counted(good, "swift_probes_refused_total", side="responder", why="signature") > 0)
+        assert "signed by another key" in good.said()
+        # A list with a wrong line changes nothing.
+        write(d + "/peers", "a b c\n")
+        prober.process.send_signal(signal.SIGHUP)
+        until("the refusal", lambda: f"{d}/peers:1: not a peer" in prober.said())
+        assert len(told()) == 3
 
 
 def test_promtool_likes_the_metrics(program):
@@ -932,7 +1036,8 @@ def main():
         tests += [(t.__name__ + "_tsan", t, sys.argv[2]) for t in
                   (test_events_stream, test_streams_end_with_the_service, test_a_reload_takes_up_renewed_files,
                    test_attackers_stop_nobody, test_reload_is_all_or_nothing, test_flows_come_with_rates_and_go,
-                   test_flows_of_all_namespaces, test_flows_shorter_than_a_look_count)]
+                   test_flows_of_all_namespaces, test_flows_shorter_than_a_look_count,
+                   test_probes_tell_network_from_host)]
     if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNET):
         print("1..0 # SKIP cannot make a network namespace")
         return 0

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The two texts that swiftd takes from others, by the first byte: an HTTP request's target, and a
-// configuration file.
+// The texts that swiftd takes from others, by the first byte: an HTTP request's target, a configuration
+// file, and what another swiftd says of its probes.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -8,6 +8,7 @@
 
 #include "api.h"
 #include "config.h"
+#include "mesh_reader.h"
 
 namespace swift {
 
@@ -49,7 +50,20 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
 		return 0;
 	const std::string_view text(reinterpret_cast<const char *>(data + 1), size - 1);
 
-	if (data[0] % 2) {
+	if (data[0] % 3 == 2) {
+		const auto pairs = swift::parse_probe_pairs("f", std::string(text));
+
+		if (!pairs)
+			return 0;
+		for (const swift::ProbePairRow &row : *pairs)
+			if (row.rack.empty() || row.peer_rack.empty() || row.told_by != "f")
+				std::abort();
+		store->put_mesh(*pairs);
+		if (swift::respond({"GET", "/api/v1/probes"}, {*store, facts, {}, 0, 0}).status != 200)
+			std::abort();
+		return 0;
+	}
+	if (data[0] % 3 == 1) {
 		const auto config = swift::parse_config(text, "f");
 
 		if (config && !swift::check_config(*config))

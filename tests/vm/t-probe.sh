@@ -144,3 +144,69 @@ ok 'probe: unprivileged on both sides' eval '
 	ip netns exec h1 setpriv --reuid 65534 --clear-groups timeout $patience "$swiftctl" probe "$h2_ip4" --count 10 --interval 5'
 kill $responder
 wait $responder 2>/dev/null
+
+# swiftd's probes, always on and signed. One queue, that of the router's end towards h1: for the router itself it
+# is a host's, for h2 behind it the network's. The same list on all of them, themselves in it.
+swiftd=${SWIFTD:-$top/out/build/userspace/swiftd}
+swiftds=()
+printf '10.0.0.1 rack-1\n10.0.0.2 rack-r\n%s rack-2\n' "$h2_ip4" >"$work/peers"
+echo '0123456789abcdef0123' >"$work/key"
+echo 'another-key-of-ours!' >"$work/wrong-key"
+mesh_of() { # NS; its swiftd, with a page
+	cat >"$work/swiftd-$1.toml" <<-TOML
+		[http]
+		listen = ["127.0.0.1:9464"]
+		[collect]
+		interval_s = 60
+		netns = "own"
+		[probe]
+		listen = ["0.0.0.0:21335"]
+		peers_file = "$work/peers"
+		key_file = "$work/key"
+		rate_pps = 20
+		sample = 2
+		timeout_ms = 2000
+		window_s = 10
+		fabric_limit_us = 20000
+		host_limit_us = 20000
+	TOML
+	ip netns exec "$1" "$swiftd" --config "$work/swiftd-$1.toml" 2>"$work/swiftd-$1.log" &
+	swiftds+=($!)
+	wait_until 30 responding "$1" 21335 || { cat "$work/swiftd-$1.log"; return 1; }
+}
+mesh_says() { # FILTER; of h1's page
+	in_ns h1 curl -sS -f -m 20 http://127.0.0.1:9464/api/v1/probes >"$work/probes.json" && jq -e "$1" "$work/probes.json" >/dev/null
+}
+# To ask costs an emulated machine more than to wait.
+mesh_says_or_later() { mesh_says "$1" || ! sleep 0.5; }
+mesh_becomes() { # FILTER
+	wait_until 60 mesh_says_or_later "$1" && return
+	jq -c . "$work/probes.json"
+	tail -n 5 "$work/swiftd-h1.log"
+	return 1
+}
+for ns in h2 r1 h1; do ok "probe: swiftd in $ns" mesh_of $ns; done
+ok 'probe: it knows its own rack, and does not probe itself' mesh_becomes '.rack == "rack-1" and .signed and .total == 2'
+ok 'probe: nobody is slow' mesh_becomes 'all(.pairs[]; .verdict.state == "good")'
+tc -n r1 qdisc replace dev left root netem delay 60ms limit 1000
+ok 'probe: the queue is the network for who is behind it, the host for whose it is' mesh_becomes \
+	'[.pairs[] | {(.peer_rack): [.verdict.state, .verdict.limit]}] | add == {"rack-2": ["slow", "fabric"], "rack-r": ["slow", "host"]}'
+ok 'probe: and the delay is about that' mesh_becomes 'all(.pairs[]; if .peer_rack == "rack-2" then .fabric_ns.p50 else .remote_host_ns.p50 end | . >= 60000000 and . < 80000000)'
+ok 'probe: in words' eval 'jq -r ".pairs[].verdict.text" "$work/probes.json" | sort >"$work/said"; cat "$work/said"
+	grep -q "^fabric-bound: the path to rack rack-2 takes 6.* ms (more than 20.0 ms)" "$work/said" && grep -q "^host-bound: hosts in rack rack-r add 6.* ms" "$work/said"'
+tc -n r1 qdisc replace dev left root netem delay 0ms limit 1000
+ok 'probe: swiftctl is answered with the key' eval 'measures h1 0 "$h2_ip4" --key-file "$work/key" --count 10 --interval 5 && says ".targets[0].lost == 0 and .size_bytes == 112"'
+ok 'probe: not with another' eval 'measures h1 1 "$h2_ip4" --key-file "$work/wrong-key" --count 5 --interval 5 --timeout 200'
+ok 'probe: nor without' eval 'measures h1 1 "$h2_ip4" --count 5 --interval 5 --timeout 200'
+refused_by_key() {
+	in_ns h2 curl -sS -f -m 20 http://127.0.0.1:9464/api/v1/probes >"$work/refused.json"
+	jq -e '.refused | .signature == 5 and .unsigned == 5 and .replay == 0 and .time == 0' "$work/refused.json" || { jq -c .refused "$work/refused.json"; return 1; }
+}
+ok 'probe: which are counted' wait_until 10 refused_by_key
+ok 'probe: and said' grep -Eq 'probe: not answered: [1-5] (not signed|signed by another key)' "$work/swiftd-h2.log"
+kill "${swiftds[0]}"
+wait "${swiftds[0]}"
+ok 'probe: a swiftd that leaves does so in peace' test $? = 0
+ok 'probe: and is silent then' mesh_becomes 'any(.pairs[]; .peer_rack == "rack-2" and .verdict.state == "silent")'
+kill "${swiftds[@]:1}"
+wait "${swiftds[@]:1}"

@@ -20,6 +20,23 @@ const places = [
 	{ dst_prefix: "10.9.0.0/24", net: (i) => `10.9.0.${10 + (i % 40)}`, cc: "cubic", iface: "eth0", flows: 12, fabric: null, remote: null, local: null, limit: "none", text: "not measured: its flows run cubic" },
 ];
 
+// A rack's hosts and the way to them: what is told of the mesh of probes, us.
+const racks = ["a1", "a2", "b1", "b2", "c1", "eu1/backup-and-archive.3"];
+const limits = { fabric_ns: 500000, host_ns: 1000000 };
+function probed(state, fabric_us, host_us, { sent = 240, lost = 0, remote = 0.7 } = {}) {
+	const times = (us) => (us === null ? null : { n: sent - lost, min: Math.round(us * 420), p50: Math.round(us * 610), p90: us * 1000, p99: Math.round(us * 1370) });
+	const limit = state !== "slow" ? "none" : fabric_us > 500 && host_us > 1000 ? "mixed" : fabric_us > 500 ? "fabric" : "host";
+	return { limit, sent, lost, other_stamps: 0, stamps: { local: "hardware", remote: fabric_us === null ? "none" : "hardware" }, fabric_ns: times(fabric_us), host_ns: times(host_us), remote_host_ns: times(host_us && Math.round(host_us * remote)), local_host_ns: times(host_us && Math.round(host_us * (1 - remote))) };
+}
+const said_of = {
+	good: (to, p) => `good: the path to ${to} takes ${p.fabric_ns.p90 / 1000} us, this host and ${to} add ${p.host_ns.p90 / 1000} us`,
+	slow: (to, p) => (p.limit === "host" ? `host-bound: ${to} add ${p.host_ns.p90 / 1000} us (more than 1.00 ms)` : `${p.limit === "mixed" ? "mixed" : "fabric-bound"}: the path to ${to} takes ${p.fabric_ns.p90 / 1000} us (more than 500 us)`),
+	lossy: (to, p) => `lossy: ${p.lost} of ${p.sent} probes to ${to} are lost`,
+	silent: (to, p) => `none of ${p.sent} probes to ${to} is answered`,
+	unmeasured: (_to, p) => `not measured: ${p.sent} probes are too few`,
+};
+const told = (state, to, p) => { const { limit, ...rest } = p; return { ...rest, verdict: { state, limit, text: said_of[state](to, p) } }; };
+
 // 0 .. 1, the same each time for the same arguments.
 function noise(...seed) {
 	let h = 2166136261;
@@ -37,7 +54,7 @@ export class Mock {
 	constructor({ start_s = 1.7e9, tick = 240 } = {}) {
 		Object.assign(this, { start_s, now: tick, interval_s: 1, interval_ms: 1000, port: 0, streams: new Set(), requests: [] });
 		// What a test may change.
-		Object.assign(this, { empty: false, moduleLoaded: true, histograms: "bpf", refuseStreams: false, told: 0, token: "", nasty: "", dropped: 0, step: 1, samples: 40, wide: false });
+		Object.assign(this, { empty: false, moduleLoaded: true, histograms: "bpf", refuseStreams: false, told: 0, token: "", nasty: "", dropped: 0, step: 1, samples: 40, wide: false, probing: true });
 		// Why no look has succeeded since `now`, and for how long.
 		Object.assign(this, { trouble: "", blind_s: 0 });
 	}
@@ -166,6 +183,31 @@ export class Mock {
 		return [200, { version: 1, time_s: this.time_s(), flow, history, verdict: { limit: flow.held_by ?? "none", text: this.nasty || (where[flow.held_by] ?? "not measured") } }];
 	}
 
+	// From a1, whose own pair is the first; b1 is behind a slow network, b2 has slow hosts, c1 loses.
+	probes(limit = 1000) {
+		const row = { a1: ["good", 34, 61], a2: ["good", 48, 77], b1: ["slow", 2400, 90], b2: ["slow", 52, 5300], c1: ["lossy", 61, 80, { lost: 9 }], "eu1/backup-and-archive.3": ["slow", 880, 1900] };
+		const w = 1 + 0.1 * noise(this.now), of = (rack) => { const [state, fabric, host, more] = row[rack]; return told(state, `hosts in rack ${rack}`, probed(state, Math.round(fabric * w), Math.round(host * w), more)); };
+		const on = this.probing && !this.empty, states = (n, state) => ({ unmeasured: 0, silent: 0, slow: 0, lossy: 0, good: 0, [state]: n });
+		const rank = { slow: 0, silent: 1, lossy: 2, unmeasured: 3, good: 4 };
+		const pairs = on ? racks.map((r) => ({ ...of(r), rack: "a1", peer_rack: r, peers: 6, states: states(6, row[r][0]), told_by: null })) : [];
+		// What swiftds of two other racks say; a1 is not slow for b2, whose own hosts are.
+		const others = { a2: ["good", 41, 66], b2: ["slow", 49, 4100] };
+		for (const [rack, [state, fabric, host]] of Object.entries(on ? others : {}))
+			for (const [i, r] of racks.entries())
+				pairs.push({ ...told(state, `hosts in rack ${r}`, probed(state, fabric + i, host + 3 * i)), rack, peer_rack: r, peers: 6, states: states(6, state), told_by: `https://${rack}-1:9464` });
+		const peers = on ? racks.flatMap((r, i) => Array.from({ length: 6 }, (_, k) => {
+			const peer = this.nasty && i === 0 && k === 0 ? this.nasty : `10.${i}.0.${10 + k}`;
+			const dead = i === 0 && k === 3, few = i === 0 && k === 4;
+			const p = dead ? told("silent", peer, probed("silent", null, null, { sent: 40, lost: 40 })) : few ? told("unmeasured", peer, probed("unmeasured", null, null, { sent: 3 })) : of(r);
+			return { ...p, peer, peer_rack: r, trouble: dead ? "nobody answers on that port (probe.listen of its swiftd)" : null };
+		})).sort((a, b) => rank[a.verdict.state] - rank[b.verdict.state] || (a.peer < b.peer ? -1 : 1)) : [];
+		const none = { malformed: 0, unsigned: 0, signature: 0, replay: 0, time: 0, crowded: 0, source_rate: 0, rate: 0, not_sent: 0 };
+		return {
+			version: 1, time_s: this.time_s(), rack: on ? "a1" : "none", answering: on ? ["0.0.0.0:21335"] : [], signed: on, answered: on ? 4321 : 0,
+			refused: { ...none, signature: on ? 3 : 0 }, unbelieved: none, rate_pps: 10, cycle_s: 18, window_s: 900, limits, total: peers.length, pairs, peers: peers.slice(0, limit),
+		};
+	}
+
 	config() {
 		const o = (name, value, dflt, unit, reloadable, help, more = {}) => ({ name, value, default: dflt, unit, reloadable, help, ...more });
 		return { version: 1, options: [
@@ -195,6 +237,8 @@ export class Mock {
 			return json(...this.list(url.searchParams));
 		if (flow)
 			return json(...this.detail(decodeURIComponent(flow[1])));
+		if (path === "/api/v1/probes")
+			return json(200, this.probes(Number(url.searchParams.get("limit") ?? 1000)));
 		if (path === "/api/v1/config")
 			return json(200, this.config());
 		if (path === "/api/v1/stream") {

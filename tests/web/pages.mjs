@@ -294,7 +294,7 @@ async function everythingFits(base, hashes, done) {
 
 portable("narrow and wide: nothing is cut, no page is wider than the screen", async (base) => {
 	const { flows } = await (await fetch(`${base}/api/v1/flows?limit=1`)).json();
-	await everythingFits(base, ["#/", "#/flows", "#/config", ...flows.map((f) => `#/flow/${f.id}`)]);
+	await everythingFits(base, ["#/", "#/flows", "#/probes", "#/config", ...flows.map((f) => `#/flow/${f.id}`)]);
 });
 
 const luminance = (rgb) => rgb.map((c) => (c / 255 <= 0.03928 ? c / 255 / 12.92 : ((c / 255 + 0.055) / 1.055) ** 2.4)).reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
@@ -340,9 +340,9 @@ mocked("every text stands out from what is behind it, dark and light", async (ba
 	for (const colorScheme of ["dark", "light"])
 		for (const blind of [false, true]) {
 			const v = await View.open(base, "#/", { colorScheme });
-			for (const hash of ["#/", "#/flows", `#/flow/${flow.id}`, "#/config"]) {
+			for (const hash of ["#/", "#/flows", `#/flow/${flow.id}`, "#/probes", "#/config"]) {
 				await v.go(hash);
-				await until(hash, async () => (await v.count({ "#/": "#slowest tr[data-flow]", "#/flows": "#flows tr[data-flow]", "#/config": "#config tr[data-option]" }[hash] ?? "#numbers tr")) > 5);
+				await until(hash, async () => (await v.count({ "#/": "#slowest tr[data-flow]", "#/flows": "#flows tr[data-flow]", "#/probes": "#peers tr[data-peer]", "#/config": "#config tr[data-option]" }[hash] ?? "#numbers tr")) > 5);
 				if (blind) {
 					mock.fail("no sockets are listed");
 					await v.page.locator("#banner.bad").waitFor();
@@ -506,7 +506,7 @@ mocked("opened, polled or with a new stream while swiftd cannot look: one line s
 	mock.interval_ms = 60000; // old numbers alone would not be said
 	mock.refuseStreams = true;
 	mock.fail(why, 125);
-	for (const hash of ["#/", "#/flows", "#/config"]) {
+	for (const hash of ["#/", "#/flows", "#/probes", "#/config"]) {
 		const v = await View.open(base, hash);
 		await v.state("polling");
 		await until(`the banner, by the summary alone, on ${hash}`, async () => says.exec(await v.text("#banner"))?.[1] === "2");
@@ -553,8 +553,8 @@ mocked("data that was old when the page came is called old", async (base, mock) 
 mocked("nothing is cut where all that is shown is at its widest", async (base, mock) => {
 	Object.assign(mock, { samples: 123456789, wide: true, moduleLoaded: false, histograms: "sampled", dropped: 123456 });
 	const [flow] = mock.flows();
-	await everythingFits(base, ["#/", "#/flows", `#/flow/${flow.id}`, "#/config"], async (v, hash) => {
-		await until("it is there", async () => (await v.count({ "#/": "#slowest tr[data-flow]", "#/flows": "#flows tr[data-flow]", "#/config": "#config tr[data-option]" }[hash] ?? "#numbers tr")) > 5);
+	await everythingFits(base, ["#/", "#/flows", `#/flow/${flow.id}`, "#/probes", "#/config"], async (v, hash) => {
+		await until("it is there", async () => (await v.count({ "#/": "#slowest tr[data-flow]", "#/flows": "#flows tr[data-flow]", "#/probes": "#peers tr[data-peer]", "#/config": "#config tr[data-option]" }[hash] ?? "#numbers tr")) > 5);
 		if (hash === "#/")
 			assert.equal(await v.text("#quantiles tbody tr td:last-child"), "4.44 G");
 	});
@@ -674,7 +674,7 @@ mocked("the keyboard reaches it all", async (base, mock) => {
 		await v.page.keyboard.press("Tab");
 		seen.push(await v.page.evaluate(() => document.activeElement.getAttribute("href") ?? document.activeElement.id ?? ""));
 	}
-	for (const stop of ["#/", "#/flows", "#/config", "theme"])
+	for (const stop of ["#/", "#/flows", "#/probes", "#/config", "theme"])
 		assert.ok(seen.includes(stop), `${stop} in ${seen}`);
 	await v.page.keyboard.press("Enter");
 	await v.page.locator("#numbers").waitFor();
@@ -684,7 +684,7 @@ mocked("the keyboard reaches it all", async (base, mock) => {
 mocked("names are text, whatever is in them", async (base, mock) => {
 	mock.nasty = `<script>document.title="owned"</script><img src=x onerror="window.owned=1">"'&lt;<b>`;
 	const v = await View.open(base);
-	for (const [hash, where] of [["#/", "#destinations"], ["#/flows", "#flows"], [`#/flow/${mock.flows()[0].id}`, "#numbers"], ["#/config", "#config"]]) {
+	for (const [hash, where] of [["#/", "#destinations"], ["#/flows", "#flows"], [`#/flow/${mock.flows()[0].id}`, "#numbers"], ["#/probes", "#peers"], ["#/config", "#config"]]) {
 		await v.go(hash);
 		await until(`${hash} shows it as it is`, async () => (await v.page.locator(where).textContent()).includes(mock.nasty));
 		assert.equal(await v.count("#app script, #app img, #app b"), 0, hash);
@@ -695,6 +695,115 @@ mocked("names are text, whatever is in them", async (base, mock) => {
 	await until("in the address", async () => (await v.page.locator("#main").textContent()).includes(`flow ${mock.nasty} is not live`));
 	assert.equal(await v.page.evaluate(() => window.owned), undefined);
 	assert.doesNotMatch(await v.page.title(), /^owned/);
+	await v.close();
+});
+
+// --- probes
+
+const probeRows = async (v) => JSON.parse(await (await fetch(`${v.base}/api/v1/probes?limit=200`)).text());
+
+portable("probes: the mesh and the peers are the API's", async (base) => {
+	const v = await View.open(base, "#/probes", { prepare: frozen });
+	await v.page.locator("#mesh").waitFor();
+	const s = v.answer("/api/v1/probes?limit=200");
+	assert.deepEqual(await v.attributes("#mesh [data-pair]", "data-pair"), s.pairs.map((p) => `${p.rack} ${p.peer_rack}`).sort());
+	for (const p of s.pairs) {
+		const cell = v.page.locator(`#mesh [data-pair="${p.rack} ${p.peer_rack}"]`);
+		assert.equal(await cell.getAttribute("aria-label"), `rack ${p.rack} to rack ${p.peer_rack}: ${p.verdict.text}`);
+	}
+	assert.deepEqual(await v.numbers("#peers tr[data-peer]"), s.peers.map((p) => [p.fabric_ns?.min ?? null, p.fabric_ns?.p50 ?? null, p.fabric_ns?.p99 ?? null, p.host_ns?.p50 ?? null, p.host_ns?.p99 ?? null, p.sent, p.lost]));
+	await everyTextIsItsValue(v);
+	await v.close();
+});
+
+mocked("probes: network or host, by hue, in words, and peer by peer", async (base) => {
+	const v = await View.open(base, "#/probes");
+	const cell = (rack) => v.page.locator(`#mesh [data-pair="a1 ${rack}"]`);
+	await cell("b1").waitFor();
+	const s = await probeRows(v), pair = (rack) => s.pairs.find((p) => p.peer_rack === rack);
+	const says = async (rack, classes, word, ns) => {
+		const [c, text] = [await cell(rack).getAttribute("class"), await cell(rack).innerText()];
+		for (const one of classes.split(" "))
+			assert.ok(c.split(" ").includes(one), `${rack}: ${one} in ${c}`);
+		assert.ok(text.includes(word), `${rack}: ${word} in ${text}`);
+		assert.deepEqual(await v.numbers(`#mesh [data-pair="a1 ${rack}"]`), [[ns]], rack);
+	};
+	await says("b1", "fabric level4", "slow: network", pair("b1").fabric_ns.p90);
+	await says("b2", "host level4", "slow: hosts", pair("b2").host_ns.p90);
+	await says("a1", "fabric level0", "network", pair("a1").fabric_ns.p90);
+	await says("c1", "lossy", "lossy", pair("c1").fabric_ns.p90);
+	await says("eu1/backup-and-archive.3", "mixed level3", "slow: both", pair("eu1/backup-and-archive.3").fabric_ns.p90 + pair("eu1/backup-and-archive.3").host_ns.p90);
+	assert.ok((await v.text("#verdict")).includes("hosts in rack b2"), await v.text("#verdict"));
+	// One part alone; a link to it shows another the same.
+	await v.page.locator("input[name=part][value=host]").check();
+	await says("b1", "host level0", "hosts", pair("b1").host_ns.p90);
+	await says("b2", "host level4", "slow: hosts", pair("b2").host_ns.p90);
+	assert.match(await v.page.evaluate(() => location.hash), /part=host/);
+	await cell("a1").click();
+	assert.deepEqual(await v.attributes("#peers tr[data-peer]", "data-peer"), s.peers.filter((p) => p.peer_rack === "a1").map((p) => p.peer));
+	assert.ok((await v.text("#peers tr[data-peer='10.0.0.13']")).includes("nobody answers on that port"));
+	assert.ok((await v.text("#peers tr[data-peer='10.0.0.14']")).includes("too few"));
+	await cell("a1").click();
+	assert.equal(await v.count("#peers tr[data-peer]"), s.peers.length);
+	// What another swiftd says is in its row, and leads there.
+	await v.page.locator("#mesh [data-pair='b2 c1']").click();
+	assert.deepEqual(await v.attributes("#peers a", "href"), ["https://b2-1:9464/#/probes"]);
+	await v.close();
+});
+
+mocked("probes: the mesh goes by keyboard", async (base) => {
+	const v = await View.open(base, "#/probes");
+	await v.page.locator("#mesh [data-pair]").first().waitFor();
+	assert.equal(await v.count("#mesh [data-pair][tabindex='0']"), 1);
+	const focused = () => v.page.evaluate(() => document.activeElement.dataset.pair ?? document.activeElement.name ?? "");
+	for (let i = 0; i < 30 && (await focused()) !== "a1 a1"; i++)
+		await v.page.keyboard.press("Tab");
+	assert.equal(await focused(), "a1 a1");
+	for (const [key, at] of [["ArrowRight", "a1 a2"], ["ArrowRight", "a1 b1"], ["ArrowLeft", "a1 a2"], ["ArrowUp", "a1 a2"], ["ArrowDown", "a2 a2"], ["ArrowDown", "b2 a2"], ["ArrowDown", "b2 a2"], ["ArrowUp", "a2 a2"], ["ArrowUp", "a1 a2"]]) {
+		await v.page.keyboard.press(key);
+		assert.equal(await focused(), at, key);
+	}
+	await v.page.keyboard.press("Enter");
+	assert.equal(await v.page.locator("#mesh [data-pair='a1 a2']").getAttribute("aria-pressed"), "true");
+	assert.equal(await v.text("#peers h2"), "Peers in a2");
+	await v.close();
+});
+
+mocked("probes: a tab that nobody sees asks for nothing", async (base, mock) => {
+	const v = await View.open(base, "#/probes");
+	const asked = () => mock.requests.filter((r) => r.startsWith("/api/v1/probes")).length;
+	await v.page.locator("#mesh [data-pair]").first().waitFor();
+	await until("a second question", () => asked() >= 2);
+	const hide = (hidden) => v.page.evaluate((h) => {
+		Object.defineProperty(document, "hidden", { value: h, configurable: true });
+		document.dispatchEvent(new Event("visibilitychange"));
+	}, hidden);
+	await hide(true);
+	const before = asked();
+	await new Promise((done) => setTimeout(done, 6000)); // longer than the time between two
+	assert.equal(asked(), before);
+	await hide(false);
+	await until("at once again", () => asked() > before, 2000);
+	// Nor does another page.
+	await v.go("#/config");
+	await v.page.locator("#config").waitFor();
+	const left = asked();
+	await new Promise((done) => setTimeout(done, 6000));
+	assert.equal(asked(), left);
+	await v.close();
+});
+
+mocked("probes: narrow and wide, light and dark", async (base, mock) => {
+	for (const [width, colorScheme] of [[360, "light"], [360, "dark"], [1400, "light"], [1400, "dark"]]) {
+		const v = await View.open(base, "#/probes", { width, height: width === 360 ? 740 : 1000, colorScheme });
+		await v.page.locator("#mesh [data-pair]").first().waitFor();
+		assert.ok((await v.page.evaluate(() => document.documentElement.scrollWidth)) <= width, `${width}: the page is as wide as the screen`);
+		await v.picture(`probes-${width}-${colorScheme}`);
+		await v.close();
+	}
+	mock.probing = false;
+	const v = await View.open(base, "#/probes");
+	await until("what to do", async () => (await v.text("#mesh")).includes("This host probes nobody."));
 	await v.close();
 });
 

@@ -23,6 +23,7 @@ constexpr std::size_t most_query_items = 32;
 constexpr std::size_t longest_search = 100;
 constexpr std::size_t longest_name = 1024;
 constexpr std::size_t most_flows = 1000;
+constexpr std::size_t most_peers = 1000;
 constexpr std::string_view flows_path = "/api/v1/flows";
 constexpr std::string_view json_type = "application/json";
 
@@ -278,6 +279,94 @@ json policy_json(const PolicyRow &p)
 		{"ended", p.ended}};
 }
 
+json probe_times_json(const ProbeTimes &t)
+{
+	if (t.n == 0)
+		return {};
+	return {{"n", t.n}, {"min", t.min_ns}, {"p50", t.p50_ns}, {"p90", t.p90_ns}, {"p99", t.p99_ns}};
+}
+
+json probed_json(const ProbeSummary &s, const ProbeVerdict &v)
+{
+	return {{"sent", s.sent},
+		{"lost", s.lost},
+		{"other_stamps", s.other_stamps},
+		{"stamps", {{"local", source_text(s.local)}, {"remote", source_text(s.remote)}}},
+		{"fabric_ns", probe_times_json(s.fabric)},
+		{"host_ns", probe_times_json(s.host)},
+		{"remote_host_ns", probe_times_json(s.remote_host)},
+		{"local_host_ns", probe_times_json(s.local_host)},
+		{"verdict", {{"state", state_text(v.state)}, {"limit", bound_text(v.bound)}, {"text", v.text}}}};
+}
+
+// By name; several reasons have the same.
+json refusals_json(const RefusalCounts &counts)
+{
+	json j = json::object();
+
+	for (std::size_t i = 0; i < refusals; i++) {
+		const std::string name(refusal_name(static_cast<Refusal>(i)));
+
+		j[name] = j.value(name, std::uint64_t{0}) + counts[i];
+	}
+	return j;
+}
+
+json pair_json(const ProbePairRow &row)
+{
+	json j = probed_json(row.summary, row.verdict);
+	json states;
+
+	for (std::size_t i = 0; i < peer_states; i++)
+		states[std::string(state_text(static_cast<PeerState>(i)))] = row.states[i];
+	j["rack"] = row.rack;
+	j["peer_rack"] = row.peer_rack;
+	j["peers"] = row.peers;
+	j["states"] = std::move(states);
+	j["told_by"] = row.told_by.empty() ? json() : json(row.told_by);
+	return j;
+}
+
+// @mesh: what others say, but for what this host knows by itself.
+json probes_json(const ProbeNews &p, const std::vector<ProbePairRow> &mesh, std::size_t limit)
+{
+	auto pairs = json::array();
+	auto peers = json::array();
+
+	for (const ProbePairRow &row : p.pairs)
+		pairs.push_back(pair_json(row));
+	for (const ProbePairRow &row : mesh)
+		if (std::none_of(p.pairs.begin(), p.pairs.end(), [&](const ProbePairRow &own) {
+			    return own.rack == row.rack && own.peer_rack == row.peer_rack;
+		    }))
+			pairs.push_back(pair_json(row));
+	for (const ProbePeerRow &row : p.peers) {
+		if (peers.size() == limit)
+			break;
+		json j = probed_json(row.summary, row.verdict);
+
+		j["peer"] = row.name;
+		j["peer_rack"] = row.rack;
+		j["trouble"] = row.trouble.empty() ? json() : json(row.trouble);
+		peers.push_back(std::move(j));
+	}
+	return {{"version", version},
+		{"time_s", p.time_s},
+		{"rack", p.rack},
+		{"answering", p.places},
+		{"signed", p.is_signed},
+		{"answered", p.answered},
+		{"refused", refusals_json(p.refused)},
+		{"unbelieved", refusals_json(p.unbelieved)},
+		{"rate_pps", p.rate_pps},
+		{"cycle_s", p.cycle_s},
+		{"window_s", p.window_s},
+		{"limits", {{"fabric_ns", p.limits.fabric_ns}, {"host_ns", p.limits.host_ns}}},
+		{"total", p.peers.size()},
+		{"pairs", std::move(pairs)},
+		{"peers", std::move(peers)}};
+}
+
 // The wall clock may have been set meanwhile: old points are told in today's time.
 json history_json(const History &history, const View &view, bool windows)
 {
@@ -395,6 +484,24 @@ Response get_metrics(const Items &items, std::string_view accept, const News &ne
 					static_cast<double>(view.now_ns - s.summary.now_ns) / 1e9);
 
 	return {200, std::string(content_type(form)), shared(write_metrics(std::move(families), form, !items.empty())), {}, true};
+}
+
+Response get_probes(const Items &items, const View &view)
+{
+	static const ProbeNews none;
+	const auto probes = view.store.probes();
+	std::size_t limit = most_peers;
+
+	if (const auto error = unknown_item(items, {"limit"}))
+		return bad_request(*error);
+	for (const auto &[name, value] : items) {
+		const auto v = parse_int(name, value, 0, static_cast<std::int64_t>(most_peers));
+
+		if (!v)
+			return bad_request(not_allowed(name, value, fmt::format("0 to {}", most_peers)));
+		limit = static_cast<std::size_t>(*v);
+	}
+	return json_response(probes_json(probes ? *probes : none, view.store.mesh(), limit));
 }
 
 std::string none_yet(const News &news)
@@ -699,6 +806,8 @@ Response respond(const Request &request, const View &view)
 			return bad_request(*error);
 		return json_response({{"version", version}, {"options", options_json(view.store.config())}});
 	}
+	if (path == "/api/v1/probes")
+		return get_probes(items, view);
 	const bool of_snapshot = path == "/metrics" || path == "/api/v1/summary" || path == flows_path ||
 				 path.starts_with(std::string(flows_path) + "/");
 

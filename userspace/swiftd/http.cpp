@@ -422,7 +422,7 @@ Result<void> Server::start(const std::vector<Listener> *inherited, Secrets secre
 
 	secrets_ = std::move(secrets);
 	for (std::size_t i = 0; i < config_.listen.size(); i++) {
-		auto address = parse_listen(config_.listen[i]);
+		auto address = parse_listen("http.listen", config_.listen[i]);
 
 		if (!address)
 			return address.error();

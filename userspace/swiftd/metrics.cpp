@@ -322,6 +322,62 @@ void of_policy(Families &out, const Snapshot &s)
 		out.push_back(std::move(*f));
 }
 
+// Of this host's rack and those of its peers; no peer has a series of its own.
+void of_probes(Families &out, const ProbeNews &p)
+{
+	auto fabric = family("swift_probe_fabric_seconds", "The fabric's part of probes' round trips", prometheus::MetricType::Histogram);
+	auto host = family("swift_probe_host_seconds", "Both hosts' part of probes' round trips", prometheus::MetricType::Histogram);
+	auto probes = counter("swift_probes_total", "Probes to peers, by what became of them");
+	auto peers = gauge("swift_probe_peers", "Peers by what the newest probes say of them");
+	auto slow = gauge("swift_probe_slow", "1: the probes to that rack are slow by fabric or host");
+	auto answered = counter("swift_probes_answered_total", "Probes of others that were answered");
+	auto refused = counter("swift_probes_refused_total", "Probes of others that were not answered (side responder), and answers "
+							     "that were not believed (side prober), by why");
+	auto cycle = gauge("swift_probe_cycle_seconds", "Time until all peers have had their turn");
+	const auto pair = [&](const std::string &peer_rack, const std::string &name = {}, std::string_view value = {}) {
+		Labels l = {{"rack", p.rack}, {"peer_rack", peer_rack}};
+
+		if (!name.empty())
+			l.push_back({name, std::string(value)});
+		return l;
+	};
+	const auto add_delays = [&](MetricFamily &f, const std::string &peer_rack, const std::array<LogHistogram, 2> &by_stamps) {
+		for (std::size_t i = 0; i < by_stamps.size(); i++)
+			if (!by_stamps[i].empty())
+				add_histogram(f, pair(peer_rack, "stamps", i ? "hardware" : "software"), delay_buckets(by_stamps[i]),
+					      static_cast<double>(by_stamps[i].sum()) / real_ns_per_s, delay_edge_s,
+					      NativeHistogram(by_stamps[i]));
+	};
+
+	for (const ProbeCounters &c : p.counters) {
+		add(probes, pair(c.peer_rack, "result", "answered"), static_cast<double>(c.answered));
+		add(probes, pair(c.peer_rack, "result", "lost"), static_cast<double>(c.lost));
+		add_delays(fabric, c.peer_rack, c.fabric);
+		add_delays(host, c.peer_rack, c.host);
+	}
+	for (const ProbePairRow &row : p.pairs) {
+		for (std::size_t i = 0; i < peer_states; i++)
+			add(peers, pair(row.peer_rack, "state", state_text(static_cast<PeerState>(i))), static_cast<double>(row.states[i]));
+		for (const Bound by : {Bound::fabric, Bound::host})
+			add(slow, pair(row.peer_rack, "by", bound_text(by)), row.verdict.bound == by || row.verdict.bound == Bound::mixed);
+	}
+	if (!p.places.empty())
+		add(answered, {}, static_cast<double>(p.answered));
+	for (const auto &[side, counts] : {std::pair("responder", &p.refused), {"prober", &p.unbelieved}}) {
+		std::map<std::string, double> by_name;
+
+		for (std::size_t i = 0; i < refusals; i++)
+			by_name[std::string(refusal_name(static_cast<Refusal>(i)))] += static_cast<double>((*counts)[i]);
+		for (const auto &[why, n] : by_name)
+			if (n > 0)
+				add(refused, {{"side", side}, {"why", why}}, n);
+	}
+	if (!p.pairs.empty())
+		add(cycle, {}, p.cycle_s);
+	for (auto *f : {&fabric, &host, &probes, &peers, &slow, &answered, &refused, &cycle})
+		out.push_back(std::move(*f));
+}
+
 void of_service(Families &out, const Snapshot &s, const CollectStats &collect, const HttpStats &http, double age_s)
 {
 	auto seconds = family("swiftd_collect_seconds", "Time that a look at the host's flows took",
@@ -396,6 +452,8 @@ std::vector<MetricFamily> metric_families(const Snapshot &s, const CollectStats 
 	of_clocks(all, s);
 	of_module(all, s);
 	of_policy(all, s);
+	if (s.probes)
+		of_probes(all, *s.probes);
 	of_service(all, s, collect, http, age_s);
 	std::erase_if(all, [](const auto &f) { return f.family.metric.empty(); });
 	return all;

@@ -12,6 +12,7 @@
 
 #include "flow.h"
 #include "http_client.h"
+#include "probe_peers.h"
 #include "text.h"
 
 namespace swift {
@@ -21,6 +22,7 @@ namespace {
 constexpr double no_limit = std::numeric_limits<double>::infinity();
 constexpr std::size_t most_listens = 8;
 constexpr std::size_t most_list_items = 256; // of a list
+constexpr double longest_gap_s = 30;
 
 #define FIELD(table, field)                                                                     \
 	[](const Config &c) -> OptionValue { return c.table.field; },                           \
@@ -99,6 +101,39 @@ const std::vector<Option> &table()
 		 "time to learn the paths' lengths before anything is proposed"},
 		{"policy.file", FIELD(policy, file), 0, 0, {}, "", true,
 		 "file with the targets to set, as `swiftctl policy check` takes it, read now and at each reload; none: set none"},
+		{"probe.listen", FIELD(probe, listen), -no_limit, no_limit, {}, "", false,
+		 "addresses and ports (UDP) to answer probes on, such as 0.0.0.0:21335 and [::]:21335; none: no probe is "
+		 "answered"},
+		{"probe.peers", FIELD(probe, peers), -no_limit, no_limit, {}, "", true,
+		 "hosts to probe, each HOST, HOST:PORT or [ADDRESS]:PORT, and behind a blank the rack it is in"},
+		{"probe.peers_file", FIELD(probe, peers_file), 0, 0, {}, "", true,
+		 "file with more of them, one a line, read now and at each reload; this host may be in it"},
+		{"probe.rack", FIELD(probe, rack), 0, 0, {}, "", true,
+		 "the rack of this host; none: that of its own line among the peers"},
+		{"probe.sample", FIELD(probe, sample), 1, 256, {}, "", true,
+		 "peers of a round: chosen by chance, others each time, until all have had their turn"},
+		{"probe.rate_pps", FIELD(probe, rate_pps), 0.1, 1000, {}, "probes/s", true, "most probes sent, to all peers together"},
+		{"probe.timeout_ms", FIELD(probe, timeout_ms), 1, 2000, {}, "ms", true, "a probe that is not answered within it is lost"},
+		{"probe.window_s", FIELD(probe, window_s), 10, 86400, {}, "s", true,
+		 "how long a probe counts for what is said of its peer, of whose 64 newest it has to be one"},
+		{"probe.max_racks", FIELD(probe, max_racks), 1, 1024, {}, "", true,
+		 "most racks that are told apart; more are counted as \"other\""},
+		{"probe.fabric_limit_us", FIELD(probe, fabric_limit_us), 1, 1e6, {}, "us", true,
+		 "the network is slow if more than a tenth of the probes take longer in the fabric, there and back"},
+		{"probe.host_limit_us", FIELD(probe, host_limit_us), 1, 1e6, {}, "us", true,
+		 "hosts are slow if more than a tenth of the probes take longer in both of them together"},
+		{"probe.answers_pps", FIELD(probe, answers_pps), 1, 100000, {}, "probes/s", false,
+		 "most probes answered to one address (IPv6: to a /64), and to all of them ten times that"},
+		{"probe.key_file", FIELD(probe, key_file), 0, 0, {}, "", true,
+		 "file with a key, the same on all hosts: probes and answers are signed with it, others are dropped; up to four, one "
+		 "a line: the first signs, all of them are taken"},
+		{"probe.mesh", FIELD(probe, mesh), -no_limit, no_limit, {}, "", false,
+		 "other swiftds, https://HOST:9464, one of each rack will do: the page shows what they say of their racks beside "
+		 "this one's"},
+		{"probe.mesh_token_file", FIELD(probe, mesh_token_file), 0, 0, {}, "", false,
+		 "file with the token to show to them: Authorization: Bearer TOKEN"},
+		{"probe.mesh_ca_file", FIELD(probe, mesh_ca_file), 0, 0, {}, "", false,
+		 "file with the authorities (PEM) of their certificates; none: the system's"},
 		{"otlp.endpoint", FIELD(otlp, endpoint), 0, 0, {}, "", false,
 		 "OpenTelemetry collector, http://HOST:4318, that gets the metrics as OTLP in JSON; none: nothing is sent"},
 		{"otlp.interval_s", FIELD(otlp, interval_s), 1, 3600, {}, "s", false, "time between two deliveries"},
@@ -267,12 +302,12 @@ Result<void> set_option_text(Config &config, const Option &o, std::string_view t
 			  text.empty() ? std::vector<std::string>{} : split(text, ','));
 }
 
-Result<ListenAddress> parse_listen(std::string_view text)
+Result<ListenAddress> parse_listen(std::string_view option, std::string_view text)
 {
 	const auto colon = text.rfind(':');
-	const Error wrong{fmt::format("http.listen = {}: allowed are ADDRESS:PORT and [ADDRESS]:PORT, "
+	const Error wrong{fmt::format("{} = {}: allowed are ADDRESS:PORT and [ADDRESS]:PORT, "
 				      "addresses in numbers",
-				      toml_string(text))};
+				      option, toml_string(text))};
 	ListenAddress l;
 
 	if (colon == std::string_view::npos)
@@ -294,6 +329,43 @@ Result<ListenAddress> parse_listen(std::string_view text)
 	return l;
 }
 
+namespace {
+
+Result<void> check_probe(const Config::Probe &probe)
+{
+	if (probe.listen.size() > most_listens)
+		return Error{fmt::format("probe.listen has {} addresses: allowed are up to {}", probe.listen.size(), most_listens)};
+	for (const std::string &text : probe.listen)
+		if (auto l = parse_listen("probe.listen", text); !l)
+			return l.error();
+	for (const std::string &text : probe.peers)
+		if (auto p = parse_peer(fmt::format("probe.peers = {}", toml_string(text)), text); !p)
+			return p.error();
+	for (const auto &[option, path] : {std::pair("probe.peers_file", &probe.peers_file), {"probe.key_file", &probe.key_file}})
+		if (!path->empty() && (*path)[0] != '/')
+			return Error{fmt::format("{} = {}: allowed are absolute paths", option, toml_string(*path))};
+	if (!probe.rack.empty() && !is_rack(probe.rack))
+		return Error{fmt::format("probe.rack = {}: allowed are up to 64 letters, digits and - _ . / :, but for \"other\"",
+					 toml_string(probe.rack))};
+	for (const std::string &url : probe.mesh) {
+		if (auto good = check_url("probe.mesh", url); !good)
+			return good;
+		if (!probe.mesh_token_file.empty() && !url.starts_with("https://") && !is_loopback_url(url))
+			return Error{fmt::format("probe.mesh_token_file: {} of probe.mesh has to be an https:// URL, or the token would be sent "
+						 "in clear",
+						 url)};
+	}
+	// Two probes to one peer are that far apart, and the second tells how long the answer to the first took.
+	if (static_cast<double>(probe.sample) / probe.rate_pps > longest_gap_s)
+		return Error{fmt::format("probe.sample = {} with probe.rate_pps = {}: a peer would be probed every {:.0f} s of its "
+					 "round; allowed is up to {:.0f} s",
+					 probe.sample, probe.rate_pps, static_cast<double>(probe.sample) / probe.rate_pps,
+					 longest_gap_s)};
+	return {};
+}
+
+} // namespace
+
 Result<void> check_config(const Config &config)
 {
 	bool elsewhere = false;
@@ -302,7 +374,7 @@ Result<void> check_config(const Config &config)
 		return Error{fmt::format("http.listen has {} addresses: allowed are up to {}",
 					 config.http.listen.size(), most_listens)};
 	for (const std::string &text : config.http.listen) {
-		auto l = parse_listen(text);
+		auto l = parse_listen("http.listen", text);
 
 		if (!l)
 			return l.error();
@@ -348,6 +420,8 @@ Result<void> check_config(const Config &config)
 		return Error{fmt::format("policy.file = {}: allowed are absolute paths", toml_string(config.policy.file))};
 	if (!config.policy.file.empty() && config.tune.enabled && config.tune.apply)
 		return Error{"policy.file with tune.apply = true: both would set targets; allowed is one of them"};
+	if (auto good = check_probe(config.probe); !good)
+		return good;
 	if (!config.otlp.endpoint.empty())
 		if (auto good = check_url("otlp.endpoint", config.otlp.endpoint); !good)
 			return good;
@@ -424,7 +498,8 @@ nlohmann::json options_json(const Config &config)
 			j["max"] = o.max;
 		}
 		// Where the keys to this service lie is nobody's business.
-		if ((o.name == "http.token_file" || o.name == "http.tls_key" || o.name == "otlp.token_file") &&
+		if ((o.name == "http.token_file" || o.name == "http.tls_key" || o.name == "otlp.token_file" ||
+		     o.name == "probe.key_file" || o.name == "probe.mesh_token_file") &&
 		    o.get(config) != v)
 			j["value"] = "set";
 		all.push_back(std::move(j));

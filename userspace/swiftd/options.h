@@ -64,6 +64,27 @@ struct Config {
 	struct PolicyFrom {
 		std::string file;
 	} policy;
+	struct Probe {
+		std::vector<std::string> listen;
+		std::vector<std::string> peers;
+		std::string peers_file;
+		std::string rack;
+		std::int64_t sample = 8;
+		double rate_pps = 20;
+		std::int64_t timeout_ms = 1000;
+		std::int64_t window_s = 900;
+		std::int64_t max_racks = 64;
+		double fabric_limit_us = 500;
+		double host_limit_us = 1000;
+		std::int64_t answers_pps = 1000;
+		std::string key_file;
+		std::vector<std::string> mesh;
+		std::string mesh_token_file;
+		std::string mesh_ca_file;
+
+		bool operator==(const Probe &) const = default;
+		[[nodiscard]] bool probes() const { return !peers.empty() || !peers_file.empty(); }
+	} probe;
 	struct Otlp {
 		std::string endpoint;
 		std::int64_t interval_s = 15;
@@ -116,7 +137,8 @@ struct ListenAddress {
 	bool v6 = false;
 	bool loopback = false;
 };
-Result<ListenAddress> parse_listen(std::string_view text);
+// @option: for errors.
+Result<ListenAddress> parse_listen(std::string_view option, std::string_view text);
 
 [[nodiscard]] std::string sample_toml();
 [[nodiscard]] std::string options_markdown();

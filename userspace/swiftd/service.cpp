@@ -24,9 +24,11 @@
 #include "collector.h"
 #include "http.h"
 #include "log.h"
+#include "mesh_reader.h"
 #include "netns.h"
 #include "policing.h"
 #include "otlp_exporter.h"
+#include "probing.h"
 #include "tuning.h"
 
 namespace swift {
@@ -111,6 +113,8 @@ private:
 	BpfVariants variants_{*system_, *sockets_, *bpf_};
 	Tuning tuning_; // ends before what it stands on
 	Policing policing_; // as does this
+	Probing probing_{[this](std::shared_ptr<const ProbeNews> news) { store_.put(std::move(news)); }};
+	std::unique_ptr<MeshReader> mesh_;
 	std::unique_ptr<OtlpExporter> otlp_;
 	std::unique_ptr<HttpServer> http_; // ends first: it reads what the others own
 	std::int64_t due_ns_ = 0;
@@ -166,6 +170,21 @@ Result<void> Service::start()
 	if (!collector)
 		return collector.error();
 	collector_.emplace(std::move(*collector));
+	auto inputs = ProbeInputs::read(config_.probe);
+
+	if (!inputs)
+		return inputs.error();
+	if (auto started = probing_.start(config_.probe, std::move(*inputs)); !started)
+		return started;
+	for (const std::string &place : probing_.places())
+		spdlog::info("answering probes on {}", place);
+	if (!config_.probe.mesh.empty()) {
+		auto mesh = MeshReader::start(config_.probe, [this](std::vector<ProbePairRow> pairs) { store_.put_mesh(std::move(pairs)); });
+
+		if (!mesh)
+			return Error{"probe.mesh: " + mesh.error().text()};
+		mesh_ = std::move(*mesh);
+	}
 	if (!config_.http.listen.empty()) {
 		auto http = start_http(config_.http, store_, facts_);
 
@@ -203,6 +222,7 @@ void Service::took_a_look(std::shared_ptr<Snapshot> s, std::int64_t next_ns)
 	trouble_.clear();
 	s->tune = tuning_.row();
 	s->policy = policing_.row();
+	s->probes = store_.probes();
 	s->interval_ms = next_ns / 1'000'000;
 	if (otlp_)
 		otlp_->offer(s);
@@ -276,11 +296,12 @@ void Service::reload()
 	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%lld", static_cast<long long>(clock_ns(CLOCK_MONOTONIC) / 1000));
 	auto wanted = load_config(arguments_.config_file, arguments_.overrides, arguments_.config_optional);
 	auto changes = wanted ? config_changes(config_, *wanted) : Result<std::vector<std::string>>(wanted.error());
-	auto renewed = changes && http_ ? http_->renewed() : Result<std::unique_ptr<HttpServer>>(nullptr);
+	auto inputs = changes ? ProbeInputs::read(wanted->probe) : Result<ProbeInputs>(changes.error());
+	auto renewed = inputs && http_ ? http_->renewed() : Result<std::unique_ptr<HttpServer>>(nullptr);
 
-	if (!changes || !renewed) {
+	if (!inputs || !renewed) {
 		spdlog::error("reload: {}; everything stays as it was",
-			      (changes ? renewed.error() : changes.error()).text());
+			      (inputs ? renewed.error() : inputs.error()).text());
 	} else {
 		if (*renewed) {
 			http_ = std::move(*renewed);
@@ -292,6 +313,8 @@ void Service::reload()
 		collector_->reconfigure(config_.collect);
 		tuning_.reconfigure(config_.tune);
 		policing_.reconfigure(config_);
+		if (probing_.reconfigure(config_.probe, std::move(*inputs)) && changes->empty())
+			changes->emplace_back("the files of probe's peers or keys have a new content");
 		told_slow_ = false;
 		for (const std::string &text : *changes)
 			spdlog::info("reload: {}", text);

@@ -47,6 +47,34 @@ News Store::news() const
 	return {news_, newest_, trouble_};
 }
 
+void Store::put(std::shared_ptr<const ProbeNews> probes)
+{
+	const std::scoped_lock lock(mutex_);
+
+	probes_.swap(probes);
+}
+
+std::shared_ptr<const ProbeNews> Store::probes() const
+{
+	const std::scoped_lock lock(mutex_);
+
+	return probes_;
+}
+
+void Store::put_mesh(std::vector<ProbePairRow> pairs)
+{
+	const std::scoped_lock lock(mutex_);
+
+	mesh_.swap(pairs);
+}
+
+std::vector<ProbePairRow> Store::mesh() const
+{
+	const std::scoped_lock lock(mutex_);
+
+	return mesh_;
+}
+
 Config Store::config() const
 {
 	const std::scoped_lock lock(mutex_);

@@ -20,6 +20,8 @@
 #include "flow_table.h"
 #include "native_histogram.h"
 #include "options.h"
+#include "probe_gate.h"
+#include "probe_results.h"
 #include "socket_processes.h"
 #include "summary.h"
 #include "tuner.h"
@@ -119,6 +121,49 @@ struct PolicyRow {
 	std::map<std::string, std::uint64_t> ended = {{"guard", 0}, {"expiry", 0}, {"withdrawal", 0}};
 };
 
+// What the probes have come to ([probe]), never changed after it was made.
+struct ProbePeerRow {
+	std::string name; // as it was configured
+	std::string rack;
+	std::string trouble; // why it cannot be probed, or what became of the newest probe
+	ProbeSummary summary;
+	ProbeVerdict verdict;
+};
+struct ProbePairRow {
+	std::string rack;
+	std::string peer_rack;
+	std::string told_by; // URL of another swiftd; "": this one measured it
+	std::size_t peers = 0;
+	std::array<std::size_t, peer_states> states{}; // of them, by enum PeerState
+	ProbeSummary summary;
+	ProbeVerdict verdict;
+};
+// Since swiftd probes that rack.
+struct ProbeCounters {
+	std::string peer_rack;
+	std::uint64_t answered = 0;
+	std::uint64_t lost = 0;
+	// By whether both ends' stamps are the NICs'.
+	std::array<LogHistogram, 2> fabric;
+	std::array<LogHistogram, 2> host;
+};
+struct ProbeNews {
+	double time_s = 0; // since 1970
+	std::string rack = "none"; // of this host
+	std::vector<std::string> places; // where it answers
+	bool is_signed = false;
+	std::uint64_t answered = 0; // probes of others
+	RefusalCounts refused{};
+	RefusalCounts unbelieved{}; // replies to its own
+	double rate_pps = 0;
+	double cycle_s = 0; // until all peers have had their turn
+	double window_s = 0;
+	ProbeLimits limits;
+	std::vector<ProbePeerRow> peers; // the worst first
+	std::vector<ProbePairRow> pairs; // of this rack and another, by name
+	std::vector<ProbeCounters> counters;
+};
+
 // One look at the host, never changed after it was made.
 struct Snapshot {
 	std::uint64_t number = 0; // 1, 2, ...
@@ -133,6 +178,7 @@ struct Snapshot {
 	std::vector<ClockRow> clocks;
 	TuneRow tune;
 	PolicyRow policy;
+	std::shared_ptr<const ProbeNews> probes; // the newest then; nullptr: [probe] is not used
 	std::vector<GroupCounters> counters; // of groups with a place, and of the rest
 	std::vector<OwnerSummary> owners; // most flows first; more than are allowed are one, "other"
 	std::vector<OwnerCounters> owner_counters;
@@ -211,8 +257,13 @@ public:
 	void put(std::shared_ptr<const Snapshot> snapshot);
 	void fail(Trouble trouble);
 	void set_config(const Config &config);
+	// The prober's.
+	void put(std::shared_ptr<const ProbeNews> probes);
+	void put_mesh(std::vector<ProbePairRow> pairs); // that others have told
 
 	// Anybody's.
+	[[nodiscard]] std::shared_ptr<const ProbeNews> probes() const; // nullptr: [probe] is not used
+	[[nodiscard]] std::vector<ProbePairRow> mesh() const;
 	[[nodiscard]] std::shared_ptr<const Snapshot> newest() const;
 	[[nodiscard]] News news() const;
 	[[nodiscard]] Config config() const;
@@ -243,6 +294,8 @@ private:
 	std::shared_ptr<const Snapshot> newest_;
 	std::optional<Trouble> trouble_;
 	std::uint64_t news_ = 0;
+	std::shared_ptr<const ProbeNews> probes_;
+	std::vector<ProbePairRow> mesh_;
 	Config config_;
 	std::map<std::string, History> groups_;
 	std::unordered_map<std::uint64_t, History> flows_;

@@ -110,8 +110,12 @@ public:
 		set(h, CURLOPT_CONNECTTIMEOUT_MS, connect_timeout_ms);
 		set(h, CURLOPT_TIMEOUT_MS, static_cast<long>(request.timeout_s * 1000));
 		set(h, CURLOPT_HTTPHEADER, headers.get());
-		set(h, CURLOPT_POSTFIELDS, request.body.data());
-		set(h, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request.body.size()));
+		if (request.get) {
+			set(h, CURLOPT_HTTPGET, 1L);
+		} else {
+			set(h, CURLOPT_POSTFIELDS, request.body.data());
+			set(h, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request.body.size()));
+		}
 		set(h, CURLOPT_WRITEFUNCTION, take_part);
 		set(h, CURLOPT_WRITEDATA, &sink);
 		set(h, CURLOPT_ERRORBUFFER, why.data());

@@ -19,6 +19,7 @@ struct HttpRequest {
 	std::string url;
 	std::vector<std::string> headers = {}; // "Name: value"
 	std::string body = {}; // posted
+	bool get = false; // instead
 	std::string ca_file = {}; // empty: the system's authorities
 	double timeout_s = 60; // of the whole request
 	std::size_t most_bytes = 64u << 20; // of the answer

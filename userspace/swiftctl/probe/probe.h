@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // `swiftctl probe`: the RTT of the fabric alone, between NICs, and what both hosts add to
-// it. Packets, stamps and arithmetic are libswift's.
+// it. Packets, stamps, sockets and arithmetic are lib/probe's.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "probe_exchange.h"
+#include "probe_keys.h"
 #include "probe_socket.h"
 #include "table.h"
 #include "verb.h"
@@ -27,6 +28,7 @@ struct ProbeOptions {
 	std::string watch; // seconds; empty: once
 	std::string bind;
 	std::string port;
+	std::string key_file;
 	bool respond = false;
 	bool stamp = false;
 	bool json = false;
@@ -44,6 +46,8 @@ struct ProbePlan {
 	std::string iface;
 	double watch_s = 0; // 0: once
 	std::vector<ProbeAddress> bind; // of the responder
+	std::string key_file;
+	ProbeKeys keys; // that are in it
 	bool stamp = false;
 	bool json = false;
 	bool wide = false;

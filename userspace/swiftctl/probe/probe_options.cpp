@@ -41,6 +41,7 @@ void add_options(CLI::App &verb, ProbeOptions &o)
 	verb.add_flag("--respond", o.respond, "Answer probes instead; needs no root");
 	verb.add_option("--bind", o.bind, "With --respond: on this address only")->type_name("ADDR");
 	verb.add_option("--port", o.port, "With --respond: on this port (21335)")->type_name("N");
+	verb.add_option("--key-file", o.key_file, "Sign with the key in FILE, believe no others; both ends")->type_name("FILE");
 }
 
 const Verb probe_verb = {"probe", "RTT of the fabric alone, between NICs", add_verb<ProbeOptions, run_probe>};

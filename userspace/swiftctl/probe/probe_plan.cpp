@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "probe.h"
+#include "probe_server.h"
 #include "text.h"
 
 namespace swift {
@@ -72,10 +73,7 @@ Result<ProbePlan> responder_plan(const ProbeOptions &o, ProbePlan plan)
 	if (auto r = number("--port", o.port, 1, 65535, port); !r)
 		return r.error();
 	if (o.bind.empty()) {
-		Address v6;
-
-		v6.v6 = true;
-		plan.bind = {{{Address{}, port}, 0}, {{v6, port}, 0}};
+		plan.bind = any_address(port);
 		return plan;
 	}
 	// With a scope, an address is for the resolver; names are not meant here.
@@ -126,6 +124,7 @@ Result<ProbePlan> ProbePlan::from(const ProbeOptions &o, const std::string &file
 	p.json = o.json;
 	p.wide = o.wide;
 	p.iface = o.iface;
+	p.key_file = o.key_file;
 	if (o.stamp && o.iface.empty())
 		return only_with("--stamp", "--iface");
 	if (o.respond)
@@ -165,7 +164,9 @@ Result<ProbePlan> ProbePlan::from(const ProbeOptions &o, const std::string &file
 		return r.error();
 	if (auto r = milliseconds("--timeout", o.timeout_ms, 1, 2000, p.timeout_ns); !r)
 		return r.error();
-	if (auto r = number("--size", o.size, probe_min_bytes, probe_max_bytes, p.size_bytes); !r)
+	// What is signed is longer.
+	p.size_bytes = o.key_file.empty() ? probe_min_bytes : probe_signed_min_bytes;
+	if (auto r = number("--size", o.size, static_cast<std::int64_t>(p.size_bytes), probe_max_bytes, p.size_bytes); !r)
 		return r.error();
 	if (auto r = number("--dscp", o.dscp, 0, 63, p.dscp); !r)
 		return r.error();

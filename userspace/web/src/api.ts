@@ -16,6 +16,9 @@ export type Flow = schema.FlowRow;
 export type FlowList = schema.Flows;
 export type FlowSeries = schema.FlowSeries;
 export type FlowDetail = schema.Flow;
+export type Probes = schema.Probes;
+export type ProbePair = schema.ProbePair;
+export type ProbePeer = schema.ProbePeer;
 export type Config = schema.Config;
 export type Option = Config["options"][number];
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the responder of `swiftctl probe` answers, and what it remembers for that: a bounded
+// What a responder answers, and what it remembers for that: a bounded
 // number of peers, four exchanges of each. Pure: no socket, no clock.
 #pragma once
 

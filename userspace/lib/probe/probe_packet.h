@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The packet of `swiftctl probe`, to and from bytes. Pure: any bytes may come in.
+// The packet of probes, to and from bytes. Pure: any bytes may come in.
 // Documentation/probe.md draws it.
 #pragma once
 
