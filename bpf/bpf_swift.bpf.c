@@ -223,7 +223,7 @@ static __always_inline void swift_tell(struct bpf_swift_flow *f, const struct sw
 									TCP_SWIFT_SOURCE_NONE;
 	f->info.fabric_ns = (law->fabric_ns & ~TCP_SWIFT_SOURCE_MASK) | local;
 	f->info.endpoint_ns = (law->endpoint_ns & ~TCP_SWIFT_SOURCE_MASK) | remote;
-	f->info.target_ns = out->fabric_target_ns;
+	f->info.target_ns = out->fabric_target_ns & ~TCP_SWIFT_CREDIT_MASK; /* it has none */
 	f->samples++;
 	f->samples_stamped += f->has_local;
 }

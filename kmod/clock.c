@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The clocks of NICs: lines that user space gives over generic netlink (layout in
+ * The clocks of NICs: lines that user space gives over generic netlink (family and layout in
  * uapi/tcp_swift.h, arithmetic in core/clock.h), and the age of a received packet by
  * the line of the NIC that stamped it.
  *
@@ -30,7 +30,7 @@
 #include <net/genetlink.h>
 
 #include "compat/compat.h"
-#include "swift_sock.h"
+#include "swift_credit.h"
 
 struct swift_clock_counters {
 	unsigned long used, stale, future, old;
@@ -257,8 +257,6 @@ static struct swift_clock *swift_clock_create(struct net *net, int ifindex,
 
 /* --- Netlink -------------------------------------------------------------------------------- */
 
-static struct genl_family swift_clock_family;
-
 /* Ranges are checked against the core's, which says in words what is allowed. */
 static const struct nla_policy swift_clock_set_policy[TCP_SWIFT_A_VALID_MS + 1] = {
 	[TCP_SWIFT_A_IFINDEX] = { .type = NLA_U32 },
@@ -416,7 +414,7 @@ static int swift_clock_fill(struct sk_buff *skb, const struct swift_clock *clock
 	void *header;
 	int cpu;
 
-	header = genlmsg_put(skb, portid, seq, &swift_clock_family, flags,
+	header = genlmsg_put(skb, portid, seq, &swift_genl_family, flags,
 			     TCP_SWIFT_CMD_CLOCK_GET);
 	if (!header)
 		return -EMSGSIZE;
@@ -506,7 +504,7 @@ static int swift_clock_dump(struct sk_buff *skb, struct netlink_callback *cb)
 	return skb->len ? skb->len : err;
 }
 
-static const struct genl_ops swift_clock_ops[] = {
+static const struct genl_ops swift_genl_ops[] = {
 	{
 		.cmd = TCP_SWIFT_CMD_CLOCK_SET,
 		.flags = GENL_UNS_ADMIN_PERM,
@@ -529,17 +527,23 @@ static const struct genl_ops swift_clock_ops[] = {
 		.start = swift_clock_dump_start,
 		.dumpit = swift_clock_dump,
 	},
+	{
+		.cmd = TCP_SWIFT_CMD_CREDIT_GET,
+		.start = swift_book_start,
+		.dumpit = swift_book_dump,
+		.done = swift_book_done,
+	},
 };
 
-static struct genl_family swift_clock_family __ro_after_init = {
+struct genl_family swift_genl_family __ro_after_init = {
 	.name = TCP_SWIFT_GENL_NAME,
 	.version = TCP_SWIFT_GENL_VERSION,
 	.maxattr = __TCP_SWIFT_A_MAX - 1,
 	.netnsok = true,
 	.parallel_ops = true, /* the mutex is enough */
 	.module = THIS_MODULE,
-	.ops = swift_clock_ops,
-	.n_ops = ARRAY_SIZE(swift_clock_ops),
+	.ops = swift_genl_ops,
+	.n_ops = ARRAY_SIZE(swift_genl_ops),
 };
 
 /* --- Senders and devices that go -------------------------------------------------------------- */
@@ -588,7 +592,7 @@ int swift_clock_register(void)
 	err = netlink_register_notifier(&swift_clock_netlink_nb);
 	if (err)
 		goto out_netdev;
-	err = genl_register_family(&swift_clock_family);
+	err = genl_register_family(&swift_genl_family);
 	if (err)
 		goto out_netlink;
 	return 0;
@@ -602,7 +606,7 @@ out_netdev:
 
 void swift_clock_unregister(void)
 {
-	genl_unregister_family(&swift_clock_family);
+	genl_unregister_family(&swift_genl_family);
 	netlink_unregister_notifier(&swift_clock_netlink_nb);
 	/* Tells the notifier once more that each device goes: that empties the table. */
 	unregister_netdevice_notifier(&swift_clock_netdev_nb);

@@ -865,6 +865,7 @@ static size_t swift_get_info(struct sock *sk, u32 ext, int *attr, union tcp_cc_i
 	rcu_read_unlock();
 	if (rec.target_ns == SWIFT_U32_MAX)
 		rec.target_ns = 0; /* nothing learnt yet */
+	rec.target_ns = (rec.target_ns & ~TCP_SWIFT_CREDIT_MASK) | swift_demand_limit(sk);
 	rec.ecwnd_q16 = READ_ONCE(ss->law.endpoint.cwnd_q16);
 	memcpy(info, &rec, sizeof(rec));
 	*attr = TCP_SWIFT_DIAG_ATTR;

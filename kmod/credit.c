@@ -54,7 +54,7 @@ static const struct rhashtable_params swift_credits_params = {
 	.automatic_shrinking = true,
 };
 
-static struct rhashtable swift_credits;
+struct rhashtable swift_credits;
 
 /* Of a socket that is locked: what it has stays until swift_credit_end(). */
 struct swift_credit *swift_credit_of(const struct sock *sk)
@@ -370,7 +370,7 @@ static void swift_flow_leave(struct swift_credit *c)
 	swift_sender_requeue(link, c->sender);
 	swift_sender_put(link, c->sender);
 	swift_schedule(link, NULL, ktime_get_ns());
-	c->link = NULL;
+	WRITE_ONCE(c->link, NULL);
 	spin_unlock_bh(&link->lock);
 	swift_link_put(link);
 	if (kicked)
@@ -396,7 +396,7 @@ static void swift_flow_join(struct sock *sk, struct swift_credit *c, const struc
 	struct swift_link *link;
 
 	swift_flow_leave(c);
-	c->ifindex = skb->skb_iif;
+	WRITE_ONCE(c->ifindex, skb->skb_iif);
 	rcu_read_lock();
 	link = swift_link_find(sock_net(sk), skb->skb_iif);
 	if (!link || !READ_ONCE(link->mbps) || !refcount_inc_not_zero(&link->refs)) {
@@ -415,7 +415,7 @@ static void swift_flow_join(struct sock *sk, struct swift_credit *c, const struc
 	c->served_bytes = link->clock_bytes;
 	c->sender = swift_sender_get(link, sk);
 	if (c->sender)
-		c->link = link;
+		WRITE_ONCE(c->link, link);
 	spin_unlock_bh(&link->lock);
 	if (!c->link)
 		swift_link_put(link);
@@ -674,6 +674,54 @@ static enum hrtimer_restart swift_tick(struct hrtimer *timer)
 		return HRTIMER_RESTART;
 	swift_link_put(link);
 	return HRTIMER_NORESTART;
+}
+
+/* --- Looking on -------------------------------------------------------------------------- */
+
+static enum tcp_swift_standing swift_standing(const struct swift_credit *c)
+{
+	static const u8 told_as[] = {
+		[SIRD_STANDING_IDLE] = TCP_SWIFT_STANDING_IDLE,
+		[SIRD_STANDING_SERVED] = TCP_SWIFT_STANDING_SERVED,
+		[SIRD_STANDING_LINK] = TCP_SWIFT_STANDING_LINK,
+		[SIRD_STANDING_SENDER] = TCP_SWIFT_STANDING_SENDER,
+		[SIRD_STANDING_NETWORK] = TCP_SWIFT_STANDING_NETWORK,
+		[SIRD_STANDING_LATE] = TCP_SWIFT_STANDING_LATE,
+		[SIRD_STANDING_BUFFER] = TCP_SWIFT_STANDING_BUFFER,
+	};
+
+	if (!READ_ONCE(c->link->mbps))
+		return TCP_SWIFT_STANDING_NO_RATE;
+	if (c->repeats >= SWIFT_CREDIT_COUNTS_REPEATS)
+		return TCP_SWIFT_STANDING_SILENT;
+	return told_as[sird_standing_of(&c->book, &c->sender->book, swift_quantum(c))];
+}
+
+/*
+ * Under rcu_read_lock(), and no lock of the socket's. A link is freed after a grace period; a
+ * flow that is in its book stays there for as long as the book is locked.
+ */
+void swift_credit_look(struct swift_credit *c, struct swift_standing *out)
+{
+	struct swift_link *link = READ_ONCE(c->link);
+
+	memset(out, 0, sizeof(*out));
+	out->ifindex = READ_ONCE(c->ifindex);
+	if (!link) {
+		out->standing = out->ifindex ? TCP_SWIFT_STANDING_NO_RATE : TCP_SWIFT_STANDING_IDLE;
+		return;
+	}
+	spin_lock_bh(&link->lock);
+	if (c->link == link) {
+		out->standing = swift_standing(c);
+		out->wanted_bytes = sird_flow_wants(&c->book);
+		out->lent_bytes = c->counted_bytes;
+		out->sender_lent_bytes = c->sender->book.lent_bytes;
+		out->sender_most_bytes = sird_sender_most(&c->sender->book);
+		out->sender_host_bytes = c->sender->book.host.size_bytes;
+		out->sender_net_bytes = c->sender->book.net.size_bytes;
+	}
+	spin_unlock_bh(&link->lock);
 }
 
 /* --- Coming and going -------------------------------------------------------------------- */

@@ -49,11 +49,11 @@ void swift_demand_before(struct sock *sk, struct swift_credit *c)
 	u32 queued_bytes = tp->write_seq - tp->snd_nxt;
 	u32 window_bytes = sird_ahead(tcp_wnd_end(tp), tp->snd_nxt);
 
-	c->announcing = false;
+	WRITE_ONCE(c->announcing, false);
 	if (!queued_bytes || !tcp_send_head(sk))
 		return;
 	if (!tp->packets_out && !before(tp->snd_nxt, c->told))
-		c->announcing = swift_demand_announces(sk, queued_bytes, window_bytes);
+		WRITE_ONCE(c->announcing, swift_demand_announces(sk, queued_bytes, window_bytes));
 	if (c->announcing)
 		tcp_snd_cwnd_set(tp, 1);
 	else if (tp->packets_out) /* otherwise nothing else would tell of what is new */
@@ -128,13 +128,49 @@ void swift_demand_out(struct sock *sk, struct swift_credit *c, struct sk_buff *s
 {
 	struct sird_opt opt = { .told = tcp_sk(sk)->write_seq };
 	u8 option[SIRD_OPT_DEMAND_LEN];
+	bool congested = swift_demand_csn(sk, skb, ktime_get_ns());
 
 	c->told = opt.told;
-	if (swift_demand_csn(sk, skb, ktime_get_ns()))
+	WRITE_ONCE(c->csn_left, sird_csn_left(c->csn_left, congested));
+	if (congested) {
 		opt.flags |= SIRD_OPT_CSN;
+		swift_count(swift_net_of(sk), credit_congested);
+	}
 	if (c->announcing)
 		opt.flags |= SIRD_OPT_ANNOUNCES;
 	sird_opt_put_demand(option, &opt);
 	if (!swift_demand_fits(skb) || !swift_insert_option(skb, pf, option, sizeof(option)))
 		swift_count(swift_net_of(sk), credit_no_room);
+}
+
+/*
+ * What credit does to the flow, enum tcp_swift_credit. Whoever asks needs no lock of the
+ * socket's: single words, of this moment at most. A buffer of the peer's that is full looks the
+ * same from here: it is the same window.
+ */
+u8 swift_demand_limit(const struct sock *sk)
+{
+	static const u8 told_as[] = {
+		[SIRD_LIMIT_NONE] = TCP_SWIFT_CREDIT_NONE,
+		[SIRD_LIMIT_ENOUGH] = TCP_SWIFT_CREDIT_ENOUGH,
+		[SIRD_LIMIT_WAITS] = TCP_SWIFT_CREDIT_WAITS,
+		[SIRD_LIMIT_CONGESTED] = TCP_SWIFT_CREDIT_CONGESTED,
+	};
+	const struct tcp_sock *tp = tcp_sk(sk);
+	enum sird_limit limit = SIRD_LIMIT_NONE;
+	u32 snd_nxt = READ_ONCE(tp->snd_nxt);
+	const struct swift_credit *c = NULL;
+	u32 window_end;
+
+	rcu_read_lock(); /* who ends credit frees after a grace period */
+	if (READ_ONCE(sk->sk_state) == TCP_ESTABLISHED && data_race(swift_has_credit(sk)))
+		c = swift_credit_of(sk);
+	if (c) {
+		window_end = READ_ONCE(tp->snd_una) + READ_ONCE(tp->snd_wnd);
+		limit = sird_limit_of(sird_ahead(READ_ONCE(tp->write_seq), snd_nxt),
+				      sird_ahead(window_end, snd_nxt), READ_ONCE(tp->mss_cache),
+				      READ_ONCE(c->announcing), READ_ONCE(c->csn_left));
+	}
+	rcu_read_unlock();
+	return told_as[limit];
 }

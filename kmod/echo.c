@@ -46,12 +46,6 @@ struct swift_handshakes {
 	u64 slots[SWIFT_SLOTS];
 };
 
-struct swift_tuple {
-	struct in6_addr local, remote; /* IPv4: mapped */
-	__be16 local_port, remote_port;
-	u32 pad; /* whole words for siphash */
-} __aligned(SIPHASH_ALIGNMENT);
-
 static u64 swift_slot_now(void)
 {
 	return (jiffies / HZ) & 0xff;
@@ -88,7 +82,7 @@ static u8 swift_slot_get(struct swift_handshakes *h, const struct swift_tuple *t
 	return v & ((1 << SWIFT_SLOT_STATE_BITS) - 1);
 }
 
-static void swift_tuple_from_sock(struct swift_tuple *t, const struct sock *sk)
+void swift_tuple_from_sock(struct swift_tuple *t, const struct sock *sk)
 {
 	memset(t, 0, sizeof(*t));
 	t->local_port = inet_sk(sk)->inet_sport;

@@ -6,6 +6,7 @@
  *   link.c    devices -> struct swift_link: one for each NIC, whatever stands on it
  *   credit.c  receiving: data -> the link's book -> grants, as the window of ACKs
  *   demand.c  sending: what is there to send, and whether the link is busy -> option on data
+ *   book.c    what an operator is shown of it, over netlink
  */
 #ifndef SWIFT_CREDIT_H
 #define SWIFT_CREDIT_H
@@ -75,6 +76,7 @@ struct swift_credit {
 	/* Sending: with the socket locked. */
 	u32 told; /* up to where: write_seq, when the last segment left */
 	bool announcing; /* the rest is held until an ACK says what may be sent */
+	u8 csn_left; /* segments for which this host's link counts as congested */
 
 	/* Receiving. @link is set with the socket locked, and until release. */
 	struct swift_link *link; /* NULL = none with a known rate yet: no credit */
@@ -96,6 +98,20 @@ struct swift_credit {
 	bool waiting;
 };
 
+/* What book.c shows of a flow. */
+struct swift_standing {
+	int ifindex; /* 0 = it is in no book */
+	enum tcp_swift_standing standing;
+	u32 wanted_bytes;
+	u32 lent_bytes;
+	u32 sender_lent_bytes;
+	u32 sender_most_bytes;
+	u32 sender_host_bytes;
+	u32 sender_net_bytes;
+};
+
+extern struct rhashtable swift_credits; /* struct swift_credit by its socket; of all namespaces */
+
 /* Negotiated, and not switched off since: then the flow is plain Swift's again. */
 static inline bool swift_has_credit(const struct sock *sk)
 {
@@ -111,8 +127,21 @@ struct swift_credit *swift_credit_of(const struct sock *sk);
 void swift_credit_arrived(struct sock *sk, const struct sk_buff *skb);
 void swift_credit_out(struct sock *sk, struct swift_credit *c, struct sk_buff *skb);
 void swift_credit_half_closed(struct sock *sk);
+void swift_credit_look(struct swift_credit *c, struct swift_standing *out);
+
+/* book.c */
+int swift_book_start(struct netlink_callback *cb);
+int swift_book_dump(struct sk_buff *skb, struct netlink_callback *cb);
+int swift_book_done(struct netlink_callback *cb);
 
 /* echo.c */
+struct swift_tuple {
+	struct in6_addr local, remote; /* IPv4: mapped */
+	__be16 local_port, remote_port;
+	u32 pad; /* whole words for siphash */
+} __aligned(SIPHASH_ALIGNMENT);
+
+void swift_tuple_from_sock(struct swift_tuple *t, const struct sock *sk);
 bool swift_insert_option(struct sk_buff *skb, u8 pf, const u8 *option, unsigned int len);
 
 /* demand.c */

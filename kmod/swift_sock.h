@@ -9,6 +9,7 @@
  *   link.c   the rate of each device's link
  *   clock.c  netlink: lines between NIC clocks and the host's; hardware stamp -> age
  *   credit.c, demand.c   SIRD's credit between this receiver and its senders (swift_credit.h)
+ *   book.c   netlink: what is lent here, by link and by flow
  *   echo.c   netfilter: swift_sock -> option on ACKs; handshake -> echo negotiated
  *   netns.c  sysctls -> struct swift_params; counters -> /proc/net/tcp_swift
  *   main.c   order of coming and going
@@ -63,6 +64,7 @@
 	X(credit_kicks) /* ACKs that went for a grant alone */                             \
 	X(credit_repeats) /* grants told again after silence */                            \
 	X(credit_congested_senders) /* segments that came with csn */                      \
+	X(credit_congested) /* segments that left with it: this host's link was congested */ \
 	X(credit_no_room) /* segments that left without the option: options full */        \
 	X(plb_rounds) /* rounds in which the fabric was congested, with plb */             \
 	X(plb_repaths) /* flow labels changed for that */                                  \
@@ -223,6 +225,11 @@ void swift_clock_unregister(void);
 enum swift_clock_result swift_clock_rx(const struct net *net, const struct sk_buff *skb,
 				       u64 now_ns, const struct swift_clock_bounds *bounds,
 				       u32 *age_ns);
+
+extern struct genl_family swift_genl_family; /* book.c's messages are of it, too */
+
+/* demand.c */
+u8 swift_demand_limit(const struct sock *sk);
 
 /* echo.c: may sleep, but for swift_offers_take() */
 enum swift_offers {

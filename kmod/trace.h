@@ -38,6 +38,7 @@ TRACE_EVENT(swift_sample,
 		__field(u8, remote_source)
 		__field(u8, decision)
 		__field(u8, plb_rounds)
+		__field(u8, credit)
 	),
 
 	TP_fast_assign(
@@ -70,9 +71,10 @@ TRACE_EVENT(swift_sample,
 		__entry->remote_source = sample->remote_source;
 		__entry->decision = sample->decision;
 		__entry->plb_rounds = swift_sk(sk)->plb_rounds;
+		__entry->credit = swift_demand_limit(sk);
 	),
 
-	TP_printk("saddr=%pI6c sport=%u daddr=%pI6c dport=%u rtt_ns=%u fabric_ns=%u remote_ns=%u local_ns=%u endpoint_ns=%u fabric_target_ns=%u endpoint_target_ns=%u fcwnd_q16=%u ecwnd_q16=%u acked_pkts=%u hops=%u local=%s remote=%s decision=%s plb_rounds=%u",
+	TP_printk("saddr=%pI6c sport=%u daddr=%pI6c dport=%u rtt_ns=%u fabric_ns=%u remote_ns=%u local_ns=%u endpoint_ns=%u fabric_target_ns=%u endpoint_target_ns=%u fcwnd_q16=%u ecwnd_q16=%u acked_pkts=%u hops=%u local=%s remote=%s decision=%s plb_rounds=%u credit=%s",
 		  __entry->saddr, __entry->sport, __entry->daddr, __entry->dport,
 		  __entry->rtt_ns, __entry->fabric_ns, __entry->remote_ns, __entry->local_ns,
 		  __entry->endpoint_ns, __entry->fabric_target_ns, __entry->endpoint_target_ns,
@@ -83,7 +85,9 @@ TRACE_EVENT(swift_sample,
 				   { 2, "hardware" }),
 		  __print_symbolic(__entry->decision, { 1, "hold" }, { 2, "increase" },
 				   { 3, "decrease_fabric" }, { 4, "decrease_endpoint" },
-				   { 5, "decrease_both" }), __entry->plb_rounds)
+				   { 5, "decrease_both" }), __entry->plb_rounds,
+		  __print_symbolic(__entry->credit, { 0, "none" }, { 1, "enough" },
+				   { 2, "waits" }, { 3, "congested" }))
 );
 
 #endif /* _TRACE_TCP_SWIFT_H */

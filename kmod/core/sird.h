@@ -627,6 +627,67 @@ static inline u32 sird_odd_bytes(u32 queued_bytes, u32 window_bytes, u32 mss_byt
 	return window_bytes >= queued_bytes || !mss_bytes ? 0 : window_bytes % mss_bytes;
 }
 
+/* --- What is seen of it ------------------------------------------------------------------ */
+
+/* What credit does to a flow that sends, at a moment. */
+enum sird_limit {
+	SIRD_LIMIT_NONE, /* there is none */
+	SIRD_LIMIT_ENOUGH, /* all that is to be sent may be, or the next segment of it at least */
+	SIRD_LIMIT_WAITS, /* it may not yet */
+	SIRD_LIMIT_CONGESTED, /* the same, and this host's own link was congested of late */
+};
+
+/*
+ * Few segments with csn are enough for a bucket that stays small (the part of them is averaged),
+ * and the newest one mostly goes without. So who was congested counts as it for some more.
+ */
+#define SIRD_CSN_SEGMENTS 64
+
+/* How many more, after one that left with @csn, or without. */
+static inline u8 sird_csn_left(u8 left, bool csn)
+{
+	return csn ? SIRD_CSN_SEGMENTS : left - !!left;
+}
+
+/* @room_bytes is in the window. @holds what it has announced (sird_announces()). */
+static inline enum sird_limit sird_limit_of(u32 queued_bytes, u32 room_bytes, u32 mss_bytes,
+					    bool holds, bool congested)
+{
+	if (!queued_bytes || (!holds && room_bytes >= swift_min_u32(queued_bytes, mss_bytes)))
+		return SIRD_LIMIT_ENOUGH;
+	return congested ? SIRD_LIMIT_CONGESTED : SIRD_LIMIT_WAITS;
+}
+
+/* How a flow stands in its receiver's book: what keeps it from more credit. */
+enum sird_standing {
+	SIRD_STANDING_IDLE, /* its sender has told of nothing more */
+	SIRD_STANDING_SERVED, /* all that its sender told of is granted */
+	SIRD_STANDING_LINK, /* B is lent, or a BDP to its sender alone */
+	SIRD_STANDING_SENDER, /* its sender's own link is congested (csn) */
+	SIRD_STANDING_NETWORK, /* the network marked what came from its sender */
+	SIRD_STANDING_LATE, /* what its sender was lent comes late (S10) */
+	SIRD_STANDING_BUFFER, /* its application has not read: there is no room for more */
+};
+
+static inline enum sird_standing sird_standing_of(const struct sird_flow *f,
+						  const struct sird_sender *s, u32 quantum_bytes)
+{
+	if (!sird_flow_wants(f)) {
+		if (sird_ahead(f->told, f->most))
+			return SIRD_STANDING_BUFFER;
+		return sird_ahead(f->told, f->arrived) ? SIRD_STANDING_SERVED : SIRD_STANDING_IDLE;
+	}
+	if (sird_sender_may_have(s, quantum_bytes))
+		return SIRD_STANDING_LINK;
+	/* Where the BDP is the least one, to use less of it is no slowness. */
+	if (sird_sender_most(s) < sird_sender_bucket(s) && s->bdp_bytes > SIRD_BDP_LEAST_BYTES)
+		return SIRD_STANDING_LATE;
+	if (sird_sender_bucket(s) >= s->bdp_bytes)
+		return SIRD_STANDING_LINK;
+	return s->host.size_bytes <= s->net.size_bytes ? SIRD_STANDING_SENDER :
+							 SIRD_STANDING_NETWORK;
+}
+
 /* --- The option on data (8 bytes) -------------------------------------------------------- */
 
 /*

@@ -88,6 +88,9 @@ void hear(const u8 *data, size_t size, u32 next)
 		REQUIRE(quantum < 5 * kMss || quantum < l.b_bytes / SIRD_QUANTUM_PART + kMss);
 		sird_flow_grant(&f, quantum);
 		REQUIRE(sird_flow_lent(&f) <= f.told - f.arrived);
+		REQUIRE(sird_standing_of(&f, &s, kMss) <= SIRD_STANDING_BUFFER);
+		REQUIRE(sird_standing_of(&f, &s, kMss) < SIRD_STANDING_LINK || sird_flow_wants(&f) ||
+			sird_ahead(f.told, f.most));
 	}
 }
 

@@ -97,7 +97,7 @@ TEST_F(Cli, wrong_usage_is_one_line_and_2)
 	      "bpf bogus", "bpf load", "bpf load a b", "bpf load a/b --dry-run", "bpf swap", "bpf set", "bpf get",
 	      "bpf unload", "bpf set bpf_swift", "bpf set bpf_swift --prefix 10.0.0.1/8 ai_milli=1",
 	      "bpf set bpf_swift --prefix 10.0.0.0/33 ai_milli=1", "bpf set bpf_swift --delete", "bpf list --bogus",
-	      "clock show run", "clock run --iface", "clock read --dry-run", "ab", "ab h", "ab h --cc cubic,cubic --yes",
+	      "clock show run", "credit now", "credit --peer h", "credit --top 0", "credit --watch 0", "clock run --iface", "clock read --dry-run", "ab", "ab h", "ab h --cc cubic,cubic --yes",
 	      "ab h --runs 0 --yes", "ab -- -h --yes", "ab h --client", "report", "report x --html"}) {
 		const Ran ran = swiftctl(arguments);
 
@@ -114,7 +114,7 @@ TEST_F(Cli, help_and_version)
 	for (const char *arguments :
 	     {"--help", "-h", "flows --help", "enable --help", "disable --help", "doctor --help", "probe --help",
 	      "bpf --help", "bpf load --help", "bpf unload --help", "bpf list --help", "bpf set --help",
-	      "bpf get --help", "bpf swap --help", "clock --help", "clock show --help", "clock run --help", "clock read --help", "clock restore --help",
+	      "bpf get --help", "bpf swap --help", "credit --help", "clock --help", "clock show --help", "clock run --help", "clock read --help", "clock restore --help",
 	      "ab --help", "report --help"}) {
 		const Ran ran = swiftctl(arguments);
 

@@ -13,61 +13,17 @@
 
 #include "clock_client.h"
 #include "conversation.h"
+#include "netlink_kernel.h"
 
 using namespace swift;
+using swift_test::Kernel;
+using swift_test::message;
+using swift_test::name_family;
 
 namespace {
 
 constexpr std::uint16_t item = NLMSG_MIN_TYPE + 4; // a message that has a number
 constexpr int one_second = 1;
-
-std::vector<std::byte> message(const nlmsghdr &request, std::uint16_t type, std::uint16_t flags, std::int32_t number)
-{
-	struct {
-		nlmsghdr head{};
-		std::int32_t number = 0;
-	} m;
-	std::vector<std::byte> bytes(sizeof(m));
-
-	m.head.nlmsg_len = sizeof(m);
-	m.head.nlmsg_type = type;
-	m.head.nlmsg_flags = flags;
-	m.head.nlmsg_seq = request.nlmsg_seq;
-	m.number = number;
-	std::memcpy(bytes.data(), &m, sizeof(m));
-	return bytes;
-}
-
-// A kernel that answers each request with what @answer has for it, until nobody asks any more.
-class Kernel {
-public:
-	using Answer = std::function<std::vector<std::vector<std::byte>>(int attempt, const nlmsghdr &request)>;
-
-	explicit Kernel(Answer answer)
-	{
-		std::array<int, 2> ends{};
-
-		EXPECT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends.data()), 0);
-		ours_ = Fd(ends[0]);
-		thread_ = std::thread([answer = std::move(answer), fd = Fd(ends[1])] {
-			nlmsghdr request{};
-			int attempt = 0;
-
-			while (recv(fd.get(), &request, sizeof(request), 0) > 0)
-				for (const auto &part : answer(++attempt, request))
-					if (send(fd.get(), part.data(), part.size(), MSG_NOSIGNAL) < 0)
-						return;
-		});
-	}
-	Kernel(const Kernel &) = delete;
-	Kernel &operator=(const Kernel &) = delete;
-	~Kernel() { thread_.join(); }
-	Fd end() { return std::move(ours_); }
-
-private:
-	Fd ours_;
-	std::thread thread_;
-};
 
 struct Asked {
 	std::vector<std::int32_t> numbers;
@@ -134,22 +90,11 @@ TEST(conversation, clocks_that_change_faster_than_they_can_be_read_are_no_table)
 	constexpr std::uint16_t family = 40;
 	int dumps = 0;
 	Kernel kernel([&](int, const nlmsghdr &r) -> std::vector<std::vector<std::byte>> {
-		struct {
-			nlmsghdr head{};
-			genlmsghdr genl{};
-			nlattr attribute{sizeof(nlattr) + sizeof(family), CTRL_ATTR_FAMILY_ID};
-			std::uint16_t id = family;
-			std::uint16_t pad = 0;
-		} named;
-		std::vector<std::byte> bytes(sizeof(named));
-
 		if (r.nlmsg_type == family) {
 			dumps++;
 			return {message(r, NLMSG_DONE, NLM_F_DUMP_INTR, 0)};
 		}
-		named.head = {sizeof(named), GENL_ID_CTRL, 0, r.nlmsg_seq, 0};
-		std::memcpy(bytes.data(), &named, sizeof(named));
-		return {bytes, message(r, NLMSG_ERROR, 0, 0)};
+		return name_family(r, family);
 	});
 	const auto clocks = [&] {
 		ClockClient client(GenlClient(Conversation(kernel.end(), "clocks", one_second), "tcp_swift", 1));

@@ -167,6 +167,21 @@ TEST(diag, records_of_wrong_size_are_ignored_and_counted)
 	}
 }
 
+TEST(diag, a_target_tells_what_credit_does_in_its_two_lowest_bits)
+{
+	for (std::uint32_t bits = 0; bits < 4; bits++) {
+		DumpBuilder b;
+
+		b.socket("10.0.0.1", 1, "10.0.0.2", 2).cong("swift").record({4, 4, 80000 | bits, 1 << 16, 1 << 16}).done();
+		const auto flows = parsed(b);
+
+		ASSERT_TRUE(flows.at(0).swift);
+		EXPECT_EQ(flows[0].swift->target_ns, 80000U);
+		EXPECT_EQ(credit_text(flows[0].swift->credit),
+			  (std::array{"none", "enough", "waits", "congested"})[bits]);
+	}
+}
+
 TEST(diag, tcp_info_of_older_and_newer_kernels)
 {
 	for (const std::size_t size : {0U, 8U, 104U, 192U, 232U, 400U}) {

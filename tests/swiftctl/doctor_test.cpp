@@ -188,6 +188,77 @@ TEST(doctor, each_fault_is_found_with_why_and_fix)
 	}
 }
 
+// Credit is off unless somebody wants it; then both ends, and each device, are asked.
+TEST(doctor, credit_at_both_ends)
+{
+	struct {
+		void (*change)(Healthy &);
+		const char *check;
+		Severity severity;
+		const char *seen;
+		const char *fix;
+	} const rows[] = {
+		{[](Healthy &s) { s.files["/proc/sys/net/ipv4/tcp_swift/credit"] = "0\n"; }, "credit", Severity::ok, "off", ""},
+		{[](Healthy &) {}, "credit", Severity::ok, "on for connections", ""},
+		{[](Healthy &) {}, "peer credit", Severity::warn, "none of 1 flows", "credit=1   # at both ends"},
+		{[](Healthy &s) { s.sockets[0].swift->credit = Credit::enough; }, "peer credit", Severity::ok,
+		 "1 of 1 flows negotiated it", ""},
+		{[](Healthy &) {}, "eth0 credit", Severity::ok, "lends 100000 Mb/s, as its driver says", ""},
+		{[](Healthy &s) { s.files["/sys/class/net/eth0/speed"] = "-1\n"; }, "eth0 credit", Severity::warn,
+		 "its driver tells no rate", "link_mbps="},
+		{[](Healthy &s) {
+			 s.files["/sys/class/net/eth0/speed"] = "-1\n";
+			 s.files["/proc/sys/net/ipv4/tcp_swift/link_mbps"] = "25000\n";
+		 },
+		 "eth0 credit", Severity::ok, "lends 25000 Mb/s, as link_mbps says", ""},
+	};
+
+	for (const auto &r : rows) {
+		Healthy s;
+
+		s.files["/proc/sys/net/ipv4/tcp_swift/credit"] = "1\n";
+		s.sockets[0].cc = "swift";
+		s.sockets[0].swift.emplace();
+		r.change(s);
+		const auto findings = look(s);
+		const Finding *f = find(findings, r.check);
+
+		ASSERT_NE(f, nullptr) << r.check;
+		EXPECT_EQ(f->severity, r.severity) << r.check << ": " << f->seen;
+		EXPECT_TRUE(f->seen.starts_with(r.seen)) << f->seen;
+		EXPECT_NE(f->fix.find(r.fix), std::string::npos) << f->fix;
+	}
+	Healthy off;
+
+	EXPECT_EQ(find(look(off), "eth0 credit"), nullptr);
+	EXPECT_EQ(find(look(off), "peer credit"), nullptr);
+}
+
+TEST(doctor, credit_of_a_peer_that_is_asked)
+{
+	const std::vector<std::tuple<std::optional<Credit>, Severity, const char *>> rows = {
+		{Credit::enough, Severity::ok, "10.0.0.2:443 negotiates it"},
+		{Credit::none, Severity::warn, "10.0.0.2:443 does not negotiate it"},
+		{std::nullopt, Severity::ok, "not known: 10.0.0.2:443 accepts no connection of swift"},
+	};
+
+	for (const auto &[credit, severity, seen] : rows) {
+		Healthy s;
+		DoctorOptions o;
+
+		s.files["/proc/sys/net/ipv4/tcp_swift/credit"] = "1\n";
+		s.rtt_ns = 40000;
+		s.peer_credit = credit;
+		o.peer = "10.0.0.2:443";
+		const auto findings = look(s, o);
+		const Finding *f = find(findings, "peer credit");
+
+		ASSERT_NE(f, nullptr);
+		EXPECT_EQ(f->severity, severity);
+		EXPECT_EQ(f->seen, seen);
+	}
+}
+
 // The module paces by TCP's own timer, whatever the queueing discipline.
 TEST(doctor, fq_is_not_said_to_pace)
 {

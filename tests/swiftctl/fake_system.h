@@ -50,6 +50,7 @@ public:
 	std::map<std::string, swift::Coalescing> coalesce;
 	std::map<std::string, swift::NicTimestamps> stamps;
 	std::optional<std::uint64_t> rtt_ns;
+	std::optional<swift::Credit> peer_credit; // of the handshake
 	std::optional<std::vector<swift::NicClock>> clocks; // of the module; none: it has no clocks
 
 	// Everything that enable and disable can touch.
@@ -201,11 +202,11 @@ public:
 			return swift::Error{"the module tcp_swift is not loaded", {}, {}, ENOENT};
 		return *clocks;
 	}
-	swift::Result<std::uint64_t> handshake_rtt_ns(const std::string &, std::uint16_t) override
+	swift::Result<swift::Handshake> handshake(const std::string &, std::uint16_t) override
 	{
 		if (!rtt_ns)
 			return swift::Error{"the peer does not answer within a second"};
-		return *rtt_ns;
+		return swift::Handshake{*rtt_ns, peer_credit};
 	}
 	bool is_root() const override { return root; }
 

@@ -216,6 +216,33 @@ TEST(flows, table_shows_what_a_person_expects)
 			    "        -        -          -  -          44     12.0M        0");
 }
 
+// Its column is there where one flow at least has it.
+TEST(flows, credit_is_shown_where_it_is_negotiated)
+{
+	auto query = FlowQuery::from({});
+	std::vector<Flow> flows = six();
+	FlowSnapshot s;
+
+	for (Flow &f : flows)
+		f.tcp->notsent_bytes = f.tcp->unacked_pkts = 10;
+	flows[0].swift->credit = Credit::waits;
+	flows[1].swift->credit = Credit::congested;
+	choose(flows, *query, s);
+	const auto lines = render(flow_table(s.flows), {}).lines;
+
+	ASSERT_EQ(lines.size(), 5U);
+	EXPECT_NE(lines[0].find("held_by   credit     srtt_us"), std::string::npos) << lines[0];
+	EXPECT_NE(lines[1].find("credit    waits"), std::string::npos) << lines[1];
+	EXPECT_NE(lines[2].find("own_link  congested"), std::string::npos) << lines[2];
+	query = FlowQuery::from(with([](auto &o) { o.held_by = "own_link"; }));
+	FlowSnapshot own;
+
+	choose(flows, *query, own);
+	ASSERT_EQ(own.flows.size(), 1U);
+	EXPECT_EQ(own.flows[0].local.port, 40002);
+	EXPECT_NE(flows_json(own, true).find(R"("credit":"congested","held_by":"own_link")"), std::string::npos);
+}
+
 TEST(flows, narrow_terminals_lose_the_least_column_first)
 {
 	auto query = FlowQuery::from({});

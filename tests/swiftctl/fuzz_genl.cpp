@@ -6,6 +6,7 @@
 #include <span>
 
 #include "clock_client.h"
+#include "credit_book.h"
 #include "genl.h"
 #include "route.h"
 
@@ -25,6 +26,18 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
 		std::abort();
 	for (const swift::NicClock &c : clocks)
 		if (c.ifindex == 0 || c.line.ratio_q32 == 0 || c.line.drift_ppm() <= -1e6)
+			std::abort();
+	swift::CreditBook book;
+
+	swift::parse_credit_book(bytes, type, book);
+	// A link takes two headers, an interface and a rate; a flow two addresses.
+	if (book.links.size() > size / 36 || book.flows.size() > size / 60)
+		std::abort();
+	for (const swift::CreditLink &l : book.links)
+		if (l.ifindex == 0)
+			std::abort();
+	for (const swift::CreditFlow &f : book.flows)
+		if (f.standing > swift::Standing::unknown || f.local.text().empty())
 			std::abort();
 	swift::parse_family(bytes, family);
 	if (family && *family < 16)

@@ -152,6 +152,43 @@ TEST(verdict, a_flow_with_data_for_less_than_half_of_the_time_is_its_application
 	EXPECT_EQ(flow_verdict(row_of({rests, rests}), {}).text, "application-bound: it has nothing to send");
 }
 
+TEST(verdict, a_window_that_is_lent_is_credit)
+{
+	const auto rwnd_bound = [](Credit c) {
+		Flow f = with([](Flow &x) { x.tcp->times.rwnd_limited_us = 9'000'000; });
+
+		f.swift->credit = c;
+		return held_by(f, {});
+	};
+
+	EXPECT_EQ(rwnd_bound(Credit::none), Bound::receiver);
+	EXPECT_EQ(rwnd_bound(Credit::waits), Bound::credit);
+	EXPECT_EQ(rwnd_bound(Credit::enough), Bound::credit) << "at this moment, but most of the time it had none";
+	EXPECT_EQ(rwnd_bound(Credit::congested), Bound::own_link);
+}
+
+TEST(verdict, who_waits_for_credit_now_is_held_by_no_window_of_swifts)
+{
+	EXPECT_EQ(held([](Flow &f) { f.swift->credit = Credit::enough; }), Bound::fabric);
+	EXPECT_EQ(held([](Flow &f) { f.swift->credit = Credit::waits; }), Bound::credit);
+	EXPECT_EQ(held([](Flow &f) { f.swift->credit = Credit::congested; }), Bound::own_link);
+	EXPECT_EQ(held([](Flow &f) {
+			  f.swift->credit = Credit::waits;
+			  f.tcp->notsent_bytes = 0;
+			  f.tcp->app_limited = true;
+		  }),
+		  Bound::application);
+	EXPECT_EQ(held([](Flow &f) {
+			  f.swift->credit = Credit::waits;
+			  f.tcp->times.sndbuf_limited_us = 9'000'000;
+		  }),
+		  Bound::send_buffer);
+	EXPECT_EQ(flow_verdict(row_of({with([](Flow &f) { f.swift->credit = Credit::waits; })}), {}).text,
+		  "credit-bound: it waits for credit of its receiver: swiftctl credit there says why");
+	EXPECT_EQ(flow_verdict(row_of({with([](Flow &f) { f.swift->credit = Credit::congested; })}), {}).text,
+		  "credit-bound: its receiver lends it less, because this host's own link is congested");
+}
+
 // Counters that went backwards, a time that stood still: no share above 1, no division by 0.
 TEST(verdict, impossible_times_do_no_harm)
 {

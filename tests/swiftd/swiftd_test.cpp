@@ -494,6 +494,28 @@ TEST(Summary, VerdictsNameWhoeverItIs)
 	EXPECT_EQ(group(receiver, 5).verdict.bound, Bound::fabric) << "a quarter is the network's";
 }
 
+// A receiver's link is part of the network: it is named where more flows wait for it than for the rest.
+TEST(Summary, VerdictsOfCredit)
+{
+	const auto group = [](std::size_t waiting, std::size_t congested) {
+		auto flows = flows_of(8, 90, 10, Limit::fabric);
+
+		for (std::size_t i = 0; i < waiting + congested; i++)
+			flows[i].swift->credit = i < waiting ? Credit::waits : Credit::congested;
+		return summary_of(flows).groups.at(0);
+	};
+
+	EXPECT_EQ(group(8, 0).verdict.text, "credit-bound: 8 of 8 flows wait for credit of 10.0.0.0/24, which lends its link");
+	EXPECT_EQ(group(8, 0).verdict.bound, Bound::credit);
+	EXPECT_EQ(group(8, 0).held[static_cast<std::size_t>(Bound::credit)], 8U);
+	EXPECT_EQ(group(1, 6).verdict.bound, Bound::own_link);
+	EXPECT_EQ(group(1, 6).verdict.text,
+		  "credit-bound: 6 of 8 flows get less credit of 10.0.0.0/24, because this host's own link is congested");
+	EXPECT_EQ(group(5, 0).verdict.bound, Bound::credit);
+	EXPECT_EQ(group(4, 0).verdict.bound, Bound::fabric) << "as many wait for the fabric";
+	EXPECT_EQ(group(1, 0).verdict.bound, Bound::fabric);
+}
+
 TEST(Summary, CountsAndQuantiles)
 {
 	auto flows = flows_of(99, 50, 10, Limit::fabric);
@@ -1158,6 +1180,22 @@ TEST_F(Served, MetricsAreBoundedByGroupsNotFlows)
 		flows.push_back(measured(i * 2 + 100000, 90, 10, Limit::fabric));
 	next(flows);
 	EXPECT_EQ(series(text_of(*store_.newest(), store_.http)), series(before));
+}
+
+TEST_F(Served, MetricsTellOfCreditWhereThereIsSome)
+{
+	std::vector<Flow> flows = {measured(1, 90, 10, Limit::fabric), measured(2, 90, 10, Limit::fabric)};
+	const std::string held = "swift_flows_held{cc=\"swift\",iface=\"eth0\",dst_prefix=\"10.0.0.0/24\",by=\"";
+
+	next(flows);
+	EXPECT_EQ(text_of(*store_.newest(), store_.http).find("by=\"credit\""), std::string::npos);
+	flows[0].swift->credit = Credit::waits;
+	next(flows);
+	const std::string text = text_of(*store_.newest(), store_.http);
+
+	EXPECT_NE(text.find(held + "credit\"} 1"), std::string::npos) << text;
+	EXPECT_NE(text.find(held + "own_link\"} 0"), std::string::npos) << text;
+	EXPECT_NE(text.find(held + "fabric\"} 1"), std::string::npos) << text;
 }
 
 TEST_F(Served, WhatTheTelemetryAloneKnowsIsInTheMetrics)

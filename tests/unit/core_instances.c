@@ -153,7 +153,7 @@ u64 sird_lend(struct sird_tunables *t, struct sird_link *l, struct sird_sender *
 	if (sird_sender_may_have(s, bytes) &&
 	    sird_link_may_lend(l, sird_flow_lent(f), bytes, 1448))
 		sird_flow_grant(f, bytes);
-	return sird_key(SIRD_SRPT, f, sird_later(f->edge, f->told));
+	return sird_key(SIRD_SRPT, f, sird_later(f->edge, f->told)) + sird_standing_of(f, s, bytes);
 }
 
 bool sird_send(const struct sird_tunables *t, u64 *busy_until_ns, u64 now_ns, u32 bytes,
@@ -161,6 +161,8 @@ bool sird_send(const struct sird_tunables *t, u64 *busy_until_ns, u64 now_ns, u3
 {
 	if (sird_announces(bytes, window_bytes, false))
 		bytes -= sird_odd_bytes(bytes, window_bytes, 1448);
+	if (sird_limit_of(bytes, window_bytes, 1448, false, sird_csn_left(1, true)) != SIRD_LIMIT_ENOUGH)
+		return false;
 	*busy_until_ns = sird_link_busy_until(*busy_until_ns, now_ns, bytes, 100000);
 	return sird_csn(t, *busy_until_ns, now_ns, 8000);
 }

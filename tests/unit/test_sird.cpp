@@ -941,6 +941,92 @@ TEST(sird, odd_bytes_are_held_unless_they_are_the_last)
 	EXPECT_EQ(sird_odd_bytes(9000, 4500, 0), 0U);
 }
 
+/* --- What is seen of it ----------------------------------------------------------------- */
+
+TEST(sird_limit, waits_with_more_to_send_than_the_window_has_room_for)
+{
+	EXPECT_EQ(sird_limit_of(9000, 5000, kMss, false, false), SIRD_LIMIT_ENOUGH);
+	EXPECT_EQ(sird_limit_of(9000, 1000, kMss, false, false), SIRD_LIMIT_ENOUGH);
+	EXPECT_EQ(sird_limit_of(9000, 999, kMss, false, false), SIRD_LIMIT_WAITS); /* not sent */
+	EXPECT_EQ(sird_limit_of(9000, 0, kMss, false, false), SIRD_LIMIT_WAITS);
+	EXPECT_EQ(sird_limit_of(500, 500, kMss, false, false), SIRD_LIMIT_ENOUGH); /* the last one */
+	EXPECT_EQ(sird_limit_of(500, 499, kMss, false, false), SIRD_LIMIT_WAITS);
+	EXPECT_EQ(sird_limit_of(0, 0, kMss, false, true), SIRD_LIMIT_ENOUGH);
+}
+
+TEST(sird_limit, who_holds_what_he_announced_waits)
+{
+	EXPECT_EQ(sird_limit_of(9000, 50000, kMss, true, false), SIRD_LIMIT_WAITS);
+	EXPECT_EQ(sird_limit_of(0, 50000, kMss, true, false), SIRD_LIMIT_ENOUGH); /* it was all */
+}
+
+TEST(sird_limit, tells_whose_link_it_is)
+{
+	EXPECT_EQ(sird_limit_of(9000, 0, kMss, false, true), SIRD_LIMIT_CONGESTED);
+	EXPECT_EQ(sird_limit_of(9000, 0, kMss, true, true), SIRD_LIMIT_CONGESTED);
+	EXPECT_EQ(sird_limit_of(9000, 5000, kMss, false, true), SIRD_LIMIT_ENOUGH);
+}
+
+TEST(sird_limit, csn_counts_for_64_segments)
+{
+	u8 left = sird_csn_left(0, false);
+	int seen = 0;
+
+	EXPECT_EQ(left, 0);
+	left = sird_csn_left(3, true);
+	for (; left; left = sird_csn_left(left, false))
+		seen++;
+	EXPECT_EQ(seen, 64);
+}
+
+/* @wants bytes are told of, and not granted; the sender has @lent of its buckets. */
+sird_standing standing(u32 wants, sird_sender s, u32 lent = 0)
+{
+	Book b;
+
+	b.data(1000, Book::kAllowance + wants);
+	s.lent_bytes = lent;
+	return sird_standing_of(&b.f, &s, 4 * kMss);
+}
+
+TEST(sird_standing, is_what_keeps_a_flow_from_more)
+{
+	sird_sender s;
+
+	sird_sender_init(&s, kBdp);
+	EXPECT_EQ(standing(0, s, kBdp), SIRD_STANDING_SERVED);
+	EXPECT_EQ(standing(20000, s, kBdp - 4000), SIRD_STANDING_LINK); /* there is room: B's turn */
+	EXPECT_EQ(standing(20000, s, kBdp - 3999), SIRD_STANDING_LINK); /* a BDP is under way */
+	s.used.most_bytes = 60000;
+	EXPECT_EQ(standing(20000, s, 60000), SIRD_STANDING_LATE);
+	s.host.size_bytes = 50000;
+	EXPECT_EQ(standing(20000, s, 50000), SIRD_STANDING_SENDER);
+	EXPECT_EQ(standing(20000, s, 46000), SIRD_STANDING_LINK);
+	s.net.size_bytes = 40000;
+	EXPECT_EQ(standing(20000, s, 50000), SIRD_STANDING_NETWORK);
+	s.used.most_bytes = 1; /* a quarter of a BDP at least */
+	EXPECT_EQ(standing(20000, s, 50000), SIRD_STANDING_LATE);
+	sird_sender_init(&s, SIRD_BDP_LEAST_BYTES); /* more than a slow link holds */
+	s.used.most_bytes = 10000;
+	EXPECT_EQ(standing(20000, s, 10000), SIRD_STANDING_LINK);
+}
+
+TEST(sird_standing, is_idle_with_nothing_told_and_full_where_nobody_reads)
+{
+	sird_sender s;
+	Book b;
+
+	sird_sender_init(&s, kBdp);
+	EXPECT_EQ(sird_standing_of(&b.f, &s, 4 * kMss), SIRD_STANDING_IDLE);
+	b.data(1000, 1000);
+	EXPECT_EQ(sird_standing_of(&b.f, &s, 4 * kMss), SIRD_STANDING_IDLE);
+	b.f.most = Book::kStart + 5000;
+	b.data(2000, 5000);
+	EXPECT_EQ(sird_standing_of(&b.f, &s, 4 * kMss), SIRD_STANDING_SERVED);
+	b.data(3000, 5001);
+	EXPECT_EQ(sird_standing_of(&b.f, &s, 4 * kMss), SIRD_STANDING_BUFFER);
+}
+
 /* --- The option ----------------------------------------------------------------------- */
 
 using Bytes = std::vector<u8>;

@@ -70,6 +70,42 @@ for family in 4 6; do
 	ok "credit: IPv$family: nobody is left in the book" wait_until 20 counts h2 credit_flows -eq 0
 done
 
+# What an operator sees of it, while eight flows fill the link.
+book() { in_ns h2 "$swiftctl" credit --json >"$work/book" && jq -e "$1" "$work/book"; }
+sent() { in_ns h1 "$swiftctl" flows --json --dport 5201 >"$work/sent" && jq -e "$1" "$work/sent"; }
+show_seen() { diag "$(cat "$work/book" "$work/sent")"; }
+iperf_server h2 -1
+ip netns exec h1 iperf3 -c "$h2_ip4" -t 3600 -P 8 >/dev/null 2>&1 &
+client=$!
+waits() { book '[.flows[] | select((.standing == "link" or .standing == "late") and .wanted_bytes > 0)] | length >= 4'; }
+ok 'credit: the receiver'\''s book has flows that wait for its link' wait_until 60 waits || show_seen
+ok 'credit: and the link, as it is' jq -e '.credit and (.links[] | select(.iface == "left") | .rate_mbps == 50 and .lent_bytes > 0 and
+	.most_bytes >= .bdp_bytes and .bdp_bytes >= 16384 and .loop_ns >= .rtt_ns and .rtt_ns > 500000)' "$work/book" || show_seen
+ok 'credit: and one peer, of nine flows' jq -e "(.peers | length == 1) and (.peers[0] | .peer == \"$h1_ip4\" and .iface == \"left\" and
+	.flows == 9 and (.standing == \"link\" or .standing == \"late\") and .bucket_bytes > 0)" "$work/book" || show_seen
+sums_up() { book '([.flows[].lent_bytes] | add) as $flows | (.links[] | select(.iface == "left") | .lent_bytes) as $link | $flows > $link / 2 and $flows < $link * 2 + 65536'; }
+ok 'credit: what flows were lent is what the link has lent' wait_until 60 sums_up || show_seen
+ok 'credit: the table says so, too' eval 'in_ns h2 "$swiftctl" credit >"$work/table" && grep -q "^DEVICE" "$work/table" && grep -qE " (link|late)" "$work/table"' ||
+	diag "$(cat "$work/table")"
+ok 'credit: the book of the sender is empty but for its links' eval "in_ns h1 '$swiftctl' credit --json | jq -e '[.flows[].wanted_bytes] | add == 0'"
+ok 'credit: anyone may read it' eval "in_ns h2 setpriv --reuid 65534 --clear-groups '$swiftctl' credit --json | jq -e '.flows | length == 9'"
+ok 'credit: the sender says that flows wait for it' wait_until 60 sent '[.flows[] | select(.held_by == "credit" and .credit == "waits")] | length >= 4' || show_seen
+ok 'credit: and has targets that nothing is mixed into' jq -e 'all(.flows[]; .target_ns == 0 or .target_ns >= 100000000)' "$work/sent" || show_seen
+tracing=/sys/kernel/tracing
+echo 1 >$tracing/events/tcp_swift/swift_sample/enable
+traced() { grep -aq 'swift_sample:.*dport=5201.* credit=waits' $tracing/trace; }
+ok 'credit: so does the tracepoint' wait_until 60 traced
+echo 0 >$tracing/events/tcp_swift/swift_sample/enable
+echo >$tracing/trace
+ok 'credit: doctor sees both ends' eval "in_ns h2 '$swiftctl' doctor --iface left --json | jq -e '[.findings[] | select(.check == \"peer credit\" or .check == \"left credit\") | .severity] == [\"ok\", \"ok\"]'"
+ok 'credit: and asks a peer' eval "in_ns h1 '$swiftctl' doctor --iface right --peer $h2_ip4:5202 --json >'$work/doctor'; jq -e '.findings[] | select(.check == \"peer credit\") | .seen | contains(\"not known\")' '$work/doctor'" ||
+	diag "$(cat "$work/doctor")"
+kill $client
+wait $client 2>/dev/null
+cleanup_jobs
+gone() { book '.flows == [] and all(.links[]; .lent_bytes == 0)'; }
+ok 'credit: it ends with an empty book' wait_until 60 gone || show_seen
+
 # One peer has none: none of it is seen, and data flows.
 for off in h1 h2; do
 	swift_set $off credit=0
@@ -92,6 +128,14 @@ windows=$(counter h2 credit_windows)
 capture "$h2_ip4"
 ok 'credit: none from a link of unknown rate' counts h2 credit_windows -eq "$windows"
 ok 'credit: which is no obstacle' fast 25
+iperf_server h2 -1
+ip netns exec h1 iperf3 -c "$h2_ip4" -t 3600 >/dev/null 2>&1 &
+client=$!
+ok 'credit: of which the book says so' wait_until 60 book '.flows | length == 2 and all(.[]; .standing == "no_rate" and .lent_bytes == 0)' || show_seen
+ok 'credit: and so does doctor, in one line' eval "in_ns h2 '$swiftctl' doctor --iface left --json | jq -e '.findings[] | select(.check == \"left credit\") | .severity == \"warn\" and (.fix | contains(\"link_mbps\"))'"
+kill $client
+wait $client 2>/dev/null
+cleanup_jobs
 swift_set h2 link_mbps=50
 
 # What arrives is what was sent, whatever the application does.

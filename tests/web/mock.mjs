@@ -77,6 +77,8 @@ export class Mock {
 		const fcwnd_pkts = fabric_ns === null ? null : +((12 * target_ns) / fabric_ns / own ** 3).toFixed(3);
 		const ecwnd_pkts = fabric_ns === null ? null : +((10 * 60000) / host_ns / own).toFixed(3);
 		const id = ((place + 1) * 0x1000 + i * 7 + 1).toString(16);
+		const credit = fabric_ns === null ? null : place === 1 && i % 12 === 5 ? "waits" : place === 1 && i % 12 === 7 ? "congested" : "none";
+		const lent = { waits: "credit", congested: "own_link" }[credit];
 		const flow = {
 			id, local: `${p.iface === "eth0" ? "10.0.0.1" : p.cc === "bpf_swift" ? "[2001:db8::1]" : "10.0.2.1"}:${40000 + place * 1000 + i}`,
 			remote: `${p.net(i)}:443`, iface: p.iface, dst_prefix: p.dst_prefix, cc: p.cc, state: "ESTAB",
@@ -85,8 +87,8 @@ export class Mock {
 			snd_cwnd_pkts: fcwnd_pkts === null ? 10 + i : Math.max(1, Math.floor(Math.min(fcwnd_pkts, ecwnd_pkts))),
 			rate_bps: Math.round(1e9 * (0.2 + 2 * noise(place, i, 5)) / w), retrans_pkts: i % 9 === 0 ? i * 3 : 0,
 			retrans_per_s: i % 9 === 0 ? +(noise(place, i, tick) * 4).toFixed(2) : 0, age_s: Math.round(20 + 9000 * noise(place, i, 11)),
-			limit: fcwnd_pkts === null ? null : fcwnd_pkts < ecwnd_pkts ? "fabric" : "host",
-			held_by: fcwnd_pkts === null ? null : p.limit === "application" ? "application" : fcwnd_pkts < ecwnd_pkts ? "fabric" : "host",
+			limit: fcwnd_pkts === null ? null : fcwnd_pkts < ecwnd_pkts ? "fabric" : "host", credit,
+			held_by: lent ?? (fcwnd_pkts === null ? null : p.limit === "application" ? "application" : fcwnd_pkts < ecwnd_pkts ? "fabric" : "host"),
 			local_stamp: p.fabric === null ? null : p.iface === "eth0" ? "hardware" : "software",
 			echo_stamp: p.fabric === null ? null : place === 3 ? "none" : "hardware", from_bpf: p.cc === "bpf_swift",
 		};
@@ -114,7 +116,7 @@ export class Mock {
 			remote_host_ns: quantiles(ns(p.remote), n), local_host_ns: quantiles(ns(p.local), n), tx_host_ns: p.cc === "bpf_swift" ? quantiles(1800 * w, n) : null, tx_nic_ns: p.cc === "bpf_swift" ? quantiles(2600 * w, n) : null,
 			target_ns: quantiles(p.fabric === null ? null : 58000, n),
 			limited: { fabric: p.limit === "fabric" ? p.flows : 0, host: p.limit === "host" ? p.flows : 0, both: 0 },
-			held: { ...Object.fromEntries(["fabric", "host", "mixed", "application", "receiver", "send_buffer"].map((k) => [k, k === p.limit ? p.flows - 4 : 0])) }, idle: p.limit === "none" ? 0 : 4,
+			held: { ...Object.fromEntries(["fabric", "host", "mixed", "application", "receiver", "send_buffer", "credit", "own_link"].map((k) => [k, k === p.limit ? p.flows - 4 : 0])) }, idle: p.limit === "none" ? 0 : 4,
 			stamps: { hardware: p.iface === "eth0" && p.fabric ? p.flows : 0, software: p.iface === "eth1" ? p.flows : 0, none: p.fabric ? 0 : p.flows },
 			echo: { hardware: place < 3 ? p.flows : 0, software: 0, none: place < 3 ? 0 : p.flows },
 			verdict: { limit: p.limit, text: p.text, host_ns: p.limit === "host" || p.limit === "mixed" ? Math.round(w * p.remote) : 0, fabric_ns: p.limit === "fabric" || p.limit === "mixed" ? Math.round(0.75 * w * p.fabric) : 0 },
@@ -179,7 +181,9 @@ export class Mock {
 		const history = { step_s: this.interval_s, time_s: ticks.map((t) => this.time_s(t)) };
 		for (const name of ["fabric_ns", "host_ns", "target_ns", "fcwnd_pkts", "ecwnd_pkts", "rate_bps"])
 			history[name] = rows.map((r) => r[name]);
-		const where = { application: "application-bound: it sends all that it has", host: `host-bound: both hosts add ${Math.round((flow.host_ns ?? 0) / 1000)} us`, fabric: `fabric-bound: the path adds ${Math.round((flow.fabric_ns ?? 0) / 1000)} us` };
+		const where = {
+			credit: "credit-bound: it waits for credit of its receiver", own_link: "credit-bound: its receiver lends it less", application: "application-bound: it sends all that it has", host: `host-bound: both hosts add ${Math.round((flow.host_ns ?? 0) / 1000)} us`, fabric: `fabric-bound: the path adds ${Math.round((flow.fabric_ns ?? 0) / 1000)} us`,
+		};
 		return [200, { version: 1, time_s: this.time_s(), flow, history, verdict: { limit: flow.held_by ?? "none", text: this.nasty || (where[flow.held_by] ?? "not measured") } }];
 	}
 

@@ -655,6 +655,21 @@ mocked("a flow's page: history, verdict, what to do; and when it has ended", asy
 	await v.close();
 });
 
+mocked("credit: of the receiver, or short because this host's own link is congested", async (base, mock) => {
+	for (const [held, chip, said, step] of [["credit", "credit", "waits for credit", "swiftctl credit"],
+		["own_link", "own link", "lends it less", "own link is full"]]) {
+		const flow = mock.flows().find((f) => f.held_by === held);
+		const v = await View.open(base, `#/flow/${flow.id}`);
+		await until("verdict", async () => (await v.text("#verdict")).includes(said));
+		assert.ok((await v.text("#verdict")).includes(chip), chip);
+		assert.ok((await v.text("#next")).includes(step), step);
+		assert.ok((await v.text("#main")).includes(held === "credit" ? "waits for more" : "own link is congested"));
+		await v.go(`#/flows?held_by=${held}`);
+		await until("those that wait", async () => (await v.count("tr[data-flow]")) === mock.flows().filter((f) => f.held_by === held).length);
+		await v.close();
+	}
+});
+
 mocked("the keyboard reaches it all", async (base, mock) => {
 	const v = await View.open(base);
 	await v.state("live");

@@ -13,6 +13,7 @@
 #include "ab.h"
 #include "bpf.h"
 #include "clock.h"
+#include "credit.h"
 #include "delays.h"
 #include "doctor.h"
 #include "enable.h"
@@ -32,8 +33,8 @@ namespace {
 
 // In the order of --help.
 constexpr std::array verbs = {&flows_verb, &enable_verb, &disable_verb, &doctor_verb, &probe_verb, &clock_verb,
-			      &bpf_verb,   &delays_verb, &ab_verb,	&report_verb, &top_verb,   &tune_verb,
-			      &policy_verb};
+			      &bpf_verb,   &delays_verb, &credit_verb,	&ab_verb,     &report_verb, &top_verb,
+			      &tune_verb,  &policy_verb};
 
 constexpr const char *examples =
 	"Examples:\n"

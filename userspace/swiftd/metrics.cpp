@@ -117,6 +117,7 @@ void operator+=(GroupSummary &sum, const GroupSummary &g)
 	sum.sampled |= g.sampled;
 	sum.flows += g.flows;
 	sum.measured += g.measured;
+	sum.credited += g.credited;
 	sum.rate_Bps += g.rate_Bps;
 	sum.fcwnd_pkts += g.fcwnd_pkts;
 	sum.ecwnd_pkts += g.ecwnd_pkts;
@@ -205,8 +206,13 @@ void of_groups(Families &out, const Snapshot &s)
 		add(measured, labels_of(g.labels), static_cast<double>(g.measured));
 		add(rate, labels_of(g.labels), g.rate_Bps);
 		add(idle, labels_of(g.labels), static_cast<double>(g.idle));
-		for (std::size_t i = 1; i < bounds; i++)
-			add(held, labels_of(g.labels, "by", bound_text(static_cast<Bound>(i))), static_cast<double>(g.held[i]));
+		for (std::size_t i = 1; i < bounds; i++) {
+			const auto by = static_cast<Bound>(i);
+
+			// Where nothing is lent nobody waits for that.
+			if (g.credited > 0 || (by != Bound::credit && by != Bound::own_link))
+				add(held, labels_of(g.labels, "by", bound_text(by)), static_cast<double>(g.held[i]));
+		}
 		if (g.measured == 0)
 			continue;
 		add(windows, labels_of(g.labels, "window", "fabric"), g.fcwnd_pkts);

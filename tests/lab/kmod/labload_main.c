@@ -464,8 +464,8 @@ static int load_seq_show(struct seq_file *m, void *v)
 		   c.received, c.messages, c.retrans, c.rtos, c.cwnd_pkts, c.srtt_us);
 	seq_printf(m, " fabric_ns=%u endpoint_ns=%u target_ns=%u fcwnd_q16=%u ecwnd_q16=%u",
 		   c.law.fabric_ns & ~TCP_SWIFT_SOURCE_MASK,
-		   c.law.endpoint_ns & ~TCP_SWIFT_SOURCE_MASK, c.law.target_ns,
-		   c.law.fcwnd_q16, c.law.ecwnd_q16);
+		   c.law.endpoint_ns & ~TCP_SWIFT_SOURCE_MASK,
+		   c.law.target_ns & ~TCP_SWIFT_CREDIT_MASK, c.law.fcwnd_q16, c.law.ecwnd_q16);
 	seq_printf(m, " local_source=%u remote_source=%u\n",
 		   c.law.fabric_ns & TCP_SWIFT_SOURCE_MASK,
 		   c.law.endpoint_ns & TCP_SWIFT_SOURCE_MASK);

@@ -9,11 +9,9 @@
 
 namespace swift {
 
-static_assert(error_no_module == ENOENT);
-
 Result<ClockClient> ClockClient::open()
 {
-	auto genl = GenlClient::open(TCP_SWIFT_GENL_NAME, TCP_SWIFT_GENL_VERSION);
+	auto genl = open_module_genl();
 
 	if (!genl)
 		return genl.error();
@@ -28,19 +26,10 @@ Result<void> ClockClient::request(std::uint8_t command, std::uint16_t flags, con
 					      return parse_nic_clocks(b, family, clocks, sequence);
 				      });
 
-	if (!status && status.error().code == ENOENT)
-		return Error{"the module tcp_swift is not loaded", {}, {}, error_no_module};
-	if (!status)
-		return status.error();
-	// The kernel's word for a family whose module is on its way out.
-	if (status->error == EPROTONOSUPPORT)
-		return Error{"the module tcp_swift is being unloaded", {}, {}, error_no_module};
-	if (status->error)
-		return netlink_refusal("the module refused", *status);
+	if (auto answered = module_answered(status); !answered)
+		return answered;
 	if (status->interrupted)
 		return Error{"the module's clocks change faster than they can be read", {}, {}, EAGAIN};
-	if (status->malformed)
-		return Error{"the module's answer makes no sense: it and swiftctl are of different versions"};
 	return {};
 }
 

@@ -10,6 +10,7 @@
 #include "clock_fit.h"
 #include "files.h"
 #include "genl.h"
+#include "module_genl.h"
 #include "netlink_bytes.h"
 #include "result.h"
 
@@ -50,9 +51,6 @@ private:
 
 	GenlClient genl_;
 };
-
-// An Error's code: the module is not loaded.
-inline constexpr int error_no_module = 2; // ENOENT
 
 // Who is behind a netlink port, as far as can be told.
 [[nodiscard]] std::string netlink_port_text(const Files &files, std::uint32_t port);

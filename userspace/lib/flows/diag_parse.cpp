@@ -37,17 +37,23 @@ Stamp source_of(std::uint32_t delay)
 	}
 }
 
+static_assert(static_cast<int>(Credit::none) == TCP_SWIFT_CREDIT_NONE &&
+	      static_cast<int>(Credit::enough) == TCP_SWIFT_CREDIT_ENOUGH &&
+	      static_cast<int>(Credit::waits) == TCP_SWIFT_CREDIT_WAITS &&
+	      static_cast<int>(Credit::congested) == TCP_SWIFT_CREDIT_CONGESTED);
+
 SwiftRecord decode(const tcp_swift_info &raw)
 {
 	SwiftRecord r;
 
 	r.fabric_ns = raw.fabric_ns & ~TCP_SWIFT_SOURCE_MASK;
 	r.endpoint_ns = raw.endpoint_ns & ~TCP_SWIFT_SOURCE_MASK;
-	r.target_ns = raw.target_ns;
+	r.target_ns = raw.target_ns & ~TCP_SWIFT_CREDIT_MASK;
 	r.fcwnd_q16 = raw.fcwnd_q16;
 	r.ecwnd_q16 = raw.ecwnd_q16;
 	r.local_stamp = source_of(raw.fabric_ns);
 	r.echo_stamp = source_of(raw.endpoint_ns);
+	r.credit = static_cast<Credit>(raw.target_ns & TCP_SWIFT_CREDIT_MASK);
 	return r;
 }
 

@@ -31,10 +31,17 @@ std::string_view limit_text(Limit l)
 	return "both";
 }
 
+std::string_view credit_text(Credit c)
+{
+	static constexpr std::array<std::string_view, 4> names = {"none", "enough", "waits", "congested"};
+
+	return names[static_cast<std::size_t>(c)];
+}
+
 std::string_view bound_text(Bound b)
 {
 	static constexpr std::array<std::string_view, bounds> names = {
-		"none", "fabric", "host", "mixed", "application", "receiver", "send_buffer"};
+		"none", "fabric", "host", "mixed", "application", "receiver", "send_buffer", "credit", "own_link"};
 
 	return names[static_cast<std::size_t>(b)];
 }

@@ -22,11 +22,14 @@ inline constexpr std::string_view guarded_cc_name = "swift-reno";
 
 enum class Stamp : std::uint8_t { none, software, hardware };
 enum class Limit : std::uint8_t { fabric, host, both };
-// Who holds a flow back: verdict.h. none: nothing measured it. mixed: fabric and host alike.
-enum class Bound : std::uint8_t { none, fabric, host, mixed, application, receiver, send_buffer };
-inline constexpr std::size_t bounds = 7;
+// Who holds a flow back: verdict.h. none: nothing measured it. mixed: fabric and host alike. credit: its
+// receiver lends no more; own_link: it lends less because this host's own link is congested.
+enum class Bound : std::uint8_t { none, fabric, host, mixed, application, receiver, send_buffer, credit, own_link };
+inline constexpr std::size_t bounds = 9;
+// What its receiver's credit does to a flow: enum tcp_swift_credit.
+enum class Credit : std::uint8_t { none, enough, waits, congested };
 
-// struct tcp_swift_info, with the stamp sources taken out of the delays.
+// struct tcp_swift_info, with the stamp sources and the credit taken out of the delays.
 struct SwiftRecord {
 	std::uint32_t fabric_ns = 0;
 	std::uint32_t endpoint_ns = 0;
@@ -35,6 +38,7 @@ struct SwiftRecord {
 	std::uint32_t ecwnd_q16 = 0;
 	Stamp local_stamp = Stamp::none;
 	Stamp echo_stamp = Stamp::none;
+	Credit credit = Credit::none;
 
 	[[nodiscard]] double fcwnd_pkts() const { return fcwnd_q16 / 65536.0; }
 	[[nodiscard]] double ecwnd_pkts() const { return ecwnd_q16 / 65536.0; }
@@ -109,10 +113,12 @@ struct Flow {
 
 [[nodiscard]] std::string_view stamp_text(Stamp s); // none, sw, hw
 [[nodiscard]] std::string_view limit_text(Limit l); // fabric, host, both
-[[nodiscard]] std::string_view bound_text(Bound b); // none, fabric, ..., send_buffer
+[[nodiscard]] std::string_view credit_text(Credit c); // none, enough, waits, congested
+[[nodiscard]] std::string_view bound_text(Bound b); // none, fabric, ..., own_link
 // Who can be asked for: all but none.
 [[nodiscard]] std::optional<Bound> parse_bound(std::string_view text);
-inline constexpr std::string_view bounds_allowed = "fabric, host, mixed, application, receiver, send_buffer";
+inline constexpr std::string_view bounds_allowed =
+	"fabric, host, mixed, application, receiver, send_buffer, credit, own_link";
 [[nodiscard]] std::string_view tcp_state_text(std::uint8_t state); // as ss prints it
 
 } // namespace swift

@@ -59,6 +59,7 @@ Json flow_json(const FlowRow &f, const SummaryOptions &verdicts)
 		{"snd_cwnd_pkts", null_or(f.sender.known, f.snd_cwnd_pkts)},
 		{"retrans_pkts", null_or(f.sender.known, f.retrans_total)},
 		{"limit", null_or(f.measured, limit_text(r.limit()))},
+		{"credit", null_or(f.measured, credit_text(r.credit))},
 		{"held_by", null_or(held != Bound::none, bound_text(held))},
 		{"local_stamp", null_or(f.measured, source_text(r.local_stamp))},
 		{"echo_stamp", null_or(f.measured, source_text(r.echo_stamp))},

@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <optional>
@@ -16,22 +17,41 @@
 #include "address_list.h"
 #include "diag.h"
 #include "fd.h"
+#include "uapi/tcp_swift.h"
 
 namespace swift {
 
 namespace {
 
 constexpr int handshakes = 7;
+constexpr std::size_t cc_name_bytes = 17; // the kernel's TCP_CA_NAME_MAX, and an end
 constexpr int handshake_timeout_ms = 1000;
 
+// As sock_diag would tell it; none if another congestion control runs.
+std::optional<Credit> credit_of(int fd)
+{
+	tcp_swift_info raw{};
+	socklen_t size = sizeof(raw);
+	std::array<char, cc_name_bytes> cc{};
+	socklen_t cc_size = cc.size() - 1;
+
+	if (getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, cc.data(), &cc_size) < 0 || cc.data() != cc_name ||
+	    getsockopt(fd, IPPROTO_TCP, TCP_CC_INFO, &raw, &size) < 0 || size != sizeof(raw))
+		return std::nullopt;
+	return static_cast<Credit>(raw.target_ns & TCP_SWIFT_CREDIT_MASK);
+}
+
 // A refused connection has made its round trip as well.
-Result<std::uint64_t> handshake_ns(const addrinfo &to)
+Result<Handshake> one_handshake(const addrinfo &to)
 {
 	using Clock = std::chrono::steady_clock;
 	const Fd fd(socket(to.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+	Handshake h;
 
 	if (!fd)
 		return errno_error("cannot open a socket", errno);
+	// Where it is not there, the default will do.
+	setsockopt(fd.get(), IPPROTO_TCP, TCP_CONGESTION, cc_name.data(), static_cast<socklen_t>(cc_name.size()));
 
 	const auto start = Clock::now();
 	int code = connect(fd.get(), to.ai_addr, to.ai_addrlen) < 0 ? errno : 0;
@@ -56,12 +76,16 @@ Result<std::uint64_t> handshake_ns(const addrinfo &to)
 	tcp_info info{};
 	socklen_t size = sizeof(info);
 
+	if (code == 0)
+		h.credit = credit_of(fd.get());
 	if (code == 0 &&
 	    getsockopt(fd.get(), IPPROTO_TCP, TCP_INFO, &info, &size) == 0 &&
 	    info.tcpi_min_rtt != 0 && info.tcpi_min_rtt != 0xffffffffU)
-		return std::uint64_t{info.tcpi_min_rtt} * 1000;
-	return static_cast<std::uint64_t>(
-		std::chrono::duration_cast<std::chrono::nanoseconds>(elapsed).count());
+		h.rtt_ns = std::uint64_t{info.tcpi_min_rtt} * 1000;
+	else
+		h.rtt_ns = static_cast<std::uint64_t>(
+			std::chrono::duration_cast<std::chrono::nanoseconds>(elapsed).count());
+	return h;
 }
 
 class RealSockets final : public Sockets {
@@ -83,7 +107,7 @@ public:
 		return std::move(dump->flows);
 	}
 
-	Result<std::uint64_t> handshake_rtt_ns(const std::string &host, std::uint16_t port) override
+	Result<Handshake> handshake(const std::string &host, std::uint16_t port) override
 	{
 		if (!live_)
 			return not_live();
@@ -99,14 +123,16 @@ public:
 		if (code != 0)
 			return Error{std::string("cannot look up the peer: ") + gai_strerror(code), host};
 
-		std::optional<std::uint64_t> best;
+		std::optional<Handshake> best;
 
 		for (int i = 0; i < handshakes; i++) {
-			auto one = handshake_ns(*list);
+			auto one = one_handshake(*list);
 
 			if (!one)
 				return one;
-			best = best ? std::min(*best, *one) : *one;
+			if (best)
+				one->rtt_ns = std::min(best->rtt_ns, one->rtt_ns);
+			best = *one;
 		}
 		return *best;
 	}

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,12 @@
 #include "result.h"
 
 namespace swift {
+
+// A TCP connection that was made for this.
+struct Handshake {
+	std::uint64_t rtt_ns = 0; // the smallest of a few
+	std::optional<Credit> credit; // none: refused, or not of Swift
+};
 
 class Sockets {
 public:
@@ -21,8 +28,8 @@ public:
 	virtual ~Sockets() = default;
 
 	virtual Result<std::vector<Flow>> tcp_sockets(std::uint32_t states) = 0;
-	// The smallest RTT of a few TCP handshakes.
-	virtual Result<std::uint64_t> handshake_rtt_ns(const std::string &host, std::uint16_t port) = 0;
+	// Of Swift, if this host has it.
+	virtual Result<Handshake> handshake(const std::string &host, std::uint16_t port) = 0;
 };
 
 // Those of the live host; of another root (tests, images) they are an Error.

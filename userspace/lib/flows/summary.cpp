@@ -39,6 +39,7 @@ void take(GroupSummary &g, PartHistograms &sampled, const FlowRow &row, const Su
 	const SwiftRecord &r = row.swift;
 
 	g.measured++;
+	g.credited += r.credit != Credit::none;
 	g.fcwnd_pkts += r.fcwnd_pkts();
 	g.ecwnd_pkts += r.ecwnd_pkts();
 	g.limited[static_cast<std::size_t>(r.limit())]++;

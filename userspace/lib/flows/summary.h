@@ -63,6 +63,7 @@ struct GroupSummary {
 	FlowGroup labels;
 	std::size_t flows = 0;
 	std::size_t measured = 0; // by swift
+	std::size_t credited = 0; // that negotiated credit
 	double rate_Bps = 0;
 	std::uint64_t retrans_new = 0; // in the last interval, as are these
 	std::uint64_t segments_new = 0;

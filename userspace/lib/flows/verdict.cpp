@@ -68,7 +68,26 @@ std::string_view prefixed(Bound b)
 	       b == Bound::host	       ? "host-bound: " :
 	       b == Bound::fabric      ? "fabric-bound: " :
 	       b == Bound::mixed       ? "mixed: " :
+	       b == Bound::credit      ? "credit-bound: " :
+	       b == Bound::own_link    ? "credit-bound: " :
 					 "not measured: ";
+}
+
+} // namespace
+
+namespace {
+
+// Where a receiver lends, its window is its credit, and a full one is a sender that waits for more.
+Bound receiver_bound(const SwiftRecord *r)
+{
+	const Credit c = r ? r->credit : Credit::none;
+
+	return c == Credit::none ? Bound::receiver : c == Credit::congested ? Bound::own_link : Bound::credit;
+}
+
+bool waits_for_credit(const SwiftRecord &r)
+{
+	return r.credit == Credit::waits || r.credit == Credit::congested;
 }
 
 } // namespace
@@ -79,10 +98,12 @@ Bound held_by(const SenderState &s, const SwiftRecord *r, const SummaryOptions &
 		if (!s.backlogged && (!s.in_flight && s.busy < most_of_it))
 			return Bound::application;
 		if (s.rwnd_limited + s.sndbuf_limited >= most_of_it)
-			return s.rwnd_limited >= s.sndbuf_limited ? Bound::receiver : Bound::send_buffer;
+			return s.rwnd_limited >= s.sndbuf_limited ? receiver_bound(r) : Bound::send_buffer;
 		if (!s.backlogged && (s.app_limited || s.busy < most_of_it))
 			return Bound::application;
 	}
+	if (r && waits_for_credit(*r))
+		return receiver_bound(r);
 	return r ? window_bound(*r, options) : Bound::none;
 }
 
@@ -105,8 +126,12 @@ Bound group_bound(const GroupSummary &g)
 	const double by_fabric = n(Bound::fabric) + n(Bound::mixed);
 	const double by_host = n(Bound::host) + n(Bound::mixed);
 	const double network = n(Bound::fabric) + n(Bound::host) + n(Bound::mixed);
+	const double by_credit = n(Bound::credit) + n(Bound::own_link);
 	const double active = static_cast<double>(g.flows - g.idle) - n(Bound::none);
 
+	// A receiver's link is part of the network: what holds more of the flows counts.
+	if (by_credit > network && by_credit >= network_share * active)
+		return n(Bound::own_link) > n(Bound::credit) ? Bound::own_link : Bound::credit;
 	if (network > 0 && network >= network_share * active)
 		return by_host >= clear_factor * by_fabric ? Bound::host :
 		       by_fabric >= clear_factor * by_host ? Bound::fabric :
@@ -162,6 +187,13 @@ Verdict group_verdict(const GroupSummary &g)
 	case Bound::send_buffer:
 		v.text += fmt::format("{} of {} flows to {} fill their send buffers here", held, active, to);
 		break;
+	case Bound::credit:
+		v.text += fmt::format("{} of {} flows wait for credit of {}, which lends its link", held, active, to);
+		break;
+	case Bound::own_link:
+		v.text += fmt::format("{} of {} flows get less credit of {}, because this host's own link is congested",
+				      held, active, to);
+		break;
 	}
 	return v;
 }
@@ -204,6 +236,12 @@ Verdict flow_verdict(const FlowRow &row, const SummaryOptions &options)
 		break;
 	case Bound::send_buffer:
 		v.text += "its send buffer was full for " + percent(s.sndbuf_limited) + " of the time that it had data";
+		break;
+	case Bound::credit:
+		v.text += "it waits for credit of its receiver: swiftctl credit there says why";
+		break;
+	case Bound::own_link:
+		v.text += "its receiver lends it less, because this host's own link is congested";
 		break;
 	}
 	return v;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Who holds flows back: the application, the receiver's window, the send buffer, the fabric or a
-// host: the rule, and the sentence that says so. Pure functions of what they are given.
+// Who holds flows back: the application, the receiver's window or its credit, the send buffer, the fabric
+// or a host: the rule, and the sentence that says so. Pure functions of what they are given.
 #pragma once
 
 #include <array>

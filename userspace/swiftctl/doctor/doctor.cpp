@@ -91,6 +91,7 @@ public:
 		backlog();
 		target();
 		echo();
+		credit();
 		bursts();
 		interfaces();
 		return std::move(findings_);
@@ -166,13 +167,15 @@ private:
 	void measure_idle_rtt()
 	{
 		if (peer_) {
-			auto rtt = sockets_.handshake_rtt_ns(peer_->host, peer_->port);
+			auto handshake = sockets_.handshake(peer_->host, peer_->port);
 
-			if (rtt)
-				idle_ns_ = *rtt;
+			if (handshake)
+				idle_ns_ = handshake->rtt_ns;
 			else
-				add(Severity::warn, "peer", rtt.error().text(), "the idle RTT was not measured",
-				    "");
+				add(Severity::warn, "peer", handshake.error().text(),
+				    "the idle RTT was not measured", "");
+			if (handshake)
+				peer_credit_ = handshake->credit;
 			idle_from_ = fmt::format("TCP handshakes with {}", options_.peer);
 			return;
 		}
@@ -183,8 +186,11 @@ private:
 			return;
 		for (const Flow &f : *sockets) {
 			// Loopback is no path that swift would run.
-			if (!f.tcp || !f.tcp->has_min_rtt() || f.local.address == f.remote.address ||
-			    f.remote.address.text().starts_with("127."))
+			if (f.local.address == f.remote.address || f.remote.address.text().starts_with("127."))
+				continue;
+			swift_flows_ += f.is_swift() && f.swift;
+			credit_flows_ += f.is_swift() && f.swift && f.swift->credit != Credit::none;
+			if (!f.tcp || !f.tcp->has_min_rtt())
 				continue;
 			const std::uint64_t ns = std::uint64_t{f.tcp->min_rtt_us} * 1000;
 
@@ -479,6 +485,63 @@ private:
 					sysctl_prefix));
 	}
 
+	// Both ends: this one lends, and peers are asked to.
+	void credit()
+	{
+		if (!module_loaded(system_))
+			return;
+		const std::string both = fmt::format("sysctl -w {}credit=1   # at both ends, before connections are made",
+						     sysctl_prefix);
+
+		credit_on_ = swift_number("credit") == 1;
+		if (!credit_on_) {
+			add(Severity::ok, "credit", "off: receivers do not lend their links");
+			return;
+		}
+		add(Severity::ok, "credit", "on for connections whose peer has it on too");
+		if (peer_credit_ && *peer_credit_ == Credit::none)
+			add(Severity::warn, "peer credit", options_.peer + " does not negotiate it",
+			    "what goes there waits for no credit, and what comes from there is lent none", both);
+		else if (peer_credit_)
+			add(Severity::ok, "peer credit", options_.peer + " negotiates it");
+		else if (peer_)
+			add(Severity::ok, "peer credit",
+			    fmt::format("not known: {} accepts no connection of swift", options_.peer));
+		else if (swift_flows_ > 0 && credit_flows_ == 0)
+			add(Severity::warn, "peer credit",
+			    fmt::format("none of {} flows negotiated it", swift_flows_),
+			    "their peers have it off, or they are older than it is here", both);
+		else if (swift_flows_ > 0)
+			add(Severity::ok, "peer credit",
+			    fmt::format("{} of {} flows negotiated it", credit_flows_, swift_flows_));
+	}
+
+	// What a device's link is lent by; a driver's word goes before the operator's.
+	void link_rate(const std::string &dev)
+	{
+		if (!credit_on_)
+			return;
+		const std::string dir = "/sys/class/net/" + dev;
+		const auto mbps = number(system_.read_file(dir + "/speed"));
+		const auto entries = system_.list_dir(dir);
+		// What is software all the way down names a rate that is nobody's.
+		const bool real = system_.exists(dir + "/device") ||
+				  (entries && std::any_of(entries->begin(), entries->end(), [](const std::string &e) {
+					   return e.starts_with("lower_");
+				   }));
+		const std::int64_t said = swift_number("link_mbps");
+
+		if (real && mbps && *mbps > 0)
+			add(Severity::ok, dev + " credit", fmt::format("lends {} Mb/s, as its driver says", *mbps));
+		else if (said > 0)
+			add(Severity::ok, dev + " credit", fmt::format("lends {} Mb/s, as link_mbps says", said));
+		else
+			add(Severity::warn, dev + " credit", "its driver tells no rate",
+			    "nothing is lent there: who sends through it goes by Swift alone",
+			    fmt::format("sysctl -w {}link_mbps=10000   # Mb/s, of all links whose driver tells none",
+					sysctl_prefix));
+	}
+
 	void bursts()
 	{
 		const auto log = number(read_sysctl(system_, "net.ipv4.tcp_tso_rtt_log"));
@@ -501,6 +564,7 @@ private:
 				continue;
 			}
 			qdisc(dev);
+			link_rate(dev);
 			burst_size(dev);
 			coalescing(dev);
 			stamps(dev);
@@ -668,6 +732,10 @@ private:
 	std::string release_;
 	std::uint64_t target_ns_ = 0;
 	bool bursts_capped_ = false;
+	bool credit_on_ = false;
+	std::optional<Credit> peer_credit_; // of a connection to --peer
+	std::size_t swift_flows_ = 0; // of those that are there now
+	std::size_t credit_flows_ = 0; // that negotiated credit
 };
 
 } // namespace

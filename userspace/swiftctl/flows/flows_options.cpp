@@ -11,11 +11,12 @@ namespace {
 constexpr const char *flows_footer =
 	"Columns: window = min(fabric window, host window) in packets, limit = which of the two it is;\n"
 	"held_by = who holds the flow back: fabric, host, both (mixed), the application (it sends all\n"
-	"that it has), the receiver's window, the send buffer; fabric, host = the two parts of the RTT;\n"
-	"target = what fabric is steered to; stamps = receive stamps here/echoed by the peer (hw, sw,\n"
-	"none); cc if there is more than one; netns = the network namespace's name or number; owner = the\n"
-	"pod, container, systemd unit or control group whose socket it is. Flows of bpf_timely and bpf_gcn\n"
-	"have what TCP has: srtt, rate, cwnd.\n"
+	"that it has), the receiver's window, the send buffer, the receiver's credit, this host's own link\n"
+	"(own_link: receivers lend it less); credit = what is lent: enough, or it waits, or waits since\n"
+	"this host's link is congested; fabric, host = the two parts of the RTT; target = what fabric is\n"
+	"steered to; stamps = receive stamps here/echoed by the peer (hw, sw, none); cc if there is more\n"
+	"than one; netns = the network namespace's name or number; owner = the pod, container, systemd unit\n"
+	"or control group whose socket it is. Flows of bpf_timely and bpf_gcn have TCP's: srtt, rate, cwnd.\n"
 	"\n"
 	"Examples:\n"
 	"  swiftctl flows --sort fabric:desc --top 10\n"
@@ -39,7 +40,7 @@ void add_options(CLI::App &verb, FlowsOptions &o)
 	verb.add_option("--min-fabric-us", o.min_fabric_us, "At least this fabric delay")
 		->type_name("N");
 	verb.add_option("--limit-by", o.limit_by, "With this window the smaller: fabric, host")->type_name("WINDOW");
-	verb.add_option("--held-by", o.held_by, "Held back by fabric, host, mixed, application, receiver, send_buffer")
+	verb.add_option("--held-by", o.held_by, "Held back by fabric, host, mixed, application, receiver, send_buffer,\ncredit, own_link")
 		->type_name("WHO");
 	verb.add_option("--sort", o.sort, "By a column; with :desc, downwards")
 		->type_name("COLUMN[:desc]");

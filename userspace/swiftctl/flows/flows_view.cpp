@@ -82,6 +82,11 @@ Key number(bool there, double v)
 	return there ? Key(v) : Key();
 }
 
+bool has_credit(const Flow &f)
+{
+	return f.swift && f.swift->credit != Credit::none;
+}
+
 Cell limit_cell(const Flow &f)
 {
 	if (f.is_guarded())
@@ -120,6 +125,13 @@ constexpr std::array flow_columns = {
 			   return f.held == Bound::none ? Cell{no_value, Colour::dim} : Cell{std::string(bound_text(f.held))};
 		   },
 		   [](const Flow &f) { return f.held == Bound::none ? Key() : Key(std::string(bound_text(f.held))); }},
+	FlowColumn{"credit", "", false, 2,
+		   [](const Flow &f) {
+			   return has_credit(f) ? Cell{std::string(credit_text(f.swift->credit)),
+						       f.swift->credit == Credit::congested ? Colour::red : Colour::none} :
+						  Cell{no_value, Colour::dim};
+		   },
+		   [](const Flow &f) { return has_credit(f) ? Key(std::string(credit_text(f.swift->credit))) : Key(); }},
 	FlowColumn{"srtt", "_us", true, 5,
 		   [](const Flow &f) {
 			   return of_tcp(f, [](const TcpCounters &c) { return std::to_string(c.srtt_us); });
@@ -426,7 +438,7 @@ Table flow_table(const std::vector<Flow> &flows)
 	const auto shown = [&](const FlowColumn &c) {
 		if (c.name == "netns")
 			return !one_netns && tells(c);
-		if (c.name == "owner" || c.name == "process")
+		if (c.name == "owner" || c.name == "process" || c.name == "credit")
 			return tells(c);
 		return c.name != "cc" || !one_cc;
 	};

@@ -86,10 +86,10 @@ double key_of(const FlowRow &f, TopSort sort)
 
 Colour bound_colour(Bound b)
 {
-	return b == Bound::fabric ? Colour::red :
-	       b == Bound::host	  ? Colour::magenta :
-	       b == Bound::mixed  ? Colour::yellow :
-				    Colour::dim;
+	return b == Bound::fabric || b == Bound::own_link ? Colour::red :
+	       b == Bound::host				  ? Colour::magenta :
+	       b == Bound::mixed || b == Bound::credit	  ? Colour::yellow :
+							    Colour::dim;
 }
 
 void add_group(std::vector<TopLine> &out, const GroupSummary &g, bool narrow)

@@ -12,6 +12,13 @@ export function nextSteps(flow: Flow, limit: Bound): ComponentChildren[] {
 		return [<>Nothing here: the application sends all that it has, or nothing. If it is slow all the same, look at what it waits for.</>];
 	if (limit === "receiver")
 		return [<>The program on {remote} does not read fast enough, or its receive buffer is too small: <code>ss -tmi</code> there, and <code>net.ipv4.tcp_rmem</code>.</>];
+	if (limit === "credit")
+		return [
+			<>Credit: {remote} lends its link, and this flow waits its turn. <code>swiftctl credit</code> there says who has it, and why there is no more.</>,
+			<>If it says <i>buffer</i>, the program there does not read fast enough: <code>ss -tmi</code>.</>,
+		];
+	if (limit === "own_link")
+		return [<>Credit: this host sends to several receivers, and its own link is full, so that each lends it less. <code>swiftctl flows --held-by own_link</code> lists the flows that share it.</>];
 	if (limit === "send_buffer")
 		return [<>This program's send buffer is too small for the path: <code>net.ipv4.tcp_wmem</code>, or its own SO_SNDBUF.</>];
 	if (flow.fabric_ns === null)

@@ -4,7 +4,7 @@ import type * as schema from "#schema"; // made of Documentation/api/v1.schema.j
 
 export type Held = schema.Holder; // who holds a flow back
 export type Bound = Held | "none"; // nobody knows
-export const holders: Held[] = ["fabric", "host", "mixed", "application", "receiver", "send_buffer"];
+export const holders: Held[] = ["fabric", "host", "mixed", "application", "receiver", "send_buffer", "credit", "own_link"];
 
 export type Quantiles = schema.Quantiles;
 export type PrefixRow = schema.Group;

@@ -7,6 +7,8 @@ import { DelayChart, RateChart, WindowChart } from "./chart";
 import * as f from "./format";
 import { Empty, LimitChip, Num, Panel, useLive } from "./parts";
 
+const credits = { enough: "lent enough", waits: "waits for more", congested: "waits: this host's own link is congested" };
+
 export function FlowPage(p: { id: string }) {
 	const { summary } = useLive();
 	const [detail, set] = useState<FlowDetail | null>(null);
@@ -55,6 +57,7 @@ export function FlowPage(p: { id: string }) {
 		["Control group", flow.cgroup ? <span class="path">{flow.cgroup}</span> : f.unknown],
 		["Process", flow.process ? `${flow.process.program} (${flow.process.pid})` : f.unknown],
 		["Destination", flow.dst_prefix ?? f.unknown],
+		["Credit", flow.credit === null || flow.credit === "none" ? f.unknown : credits[flow.credit]],
 		["Stamps here", flow.local_stamp ?? f.unknown],
 		["Echoed by the peer", flow.echo_stamp ?? f.unknown],
 		["Socket cookie", flow.id],

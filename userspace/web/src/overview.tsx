@@ -19,7 +19,7 @@ const networkBound = (r: PrefixRow): boolean => r.verdict.limit === "fabric" || 
 // As they stood BEFORE (their keys) while nobody has become clearly worse than who stands
 // above: rows that change places with every breath cannot be read.
 function worstFirst(rows: PrefixRow[], before: string[]): PrefixRow[] {
-	const rank = (r: PrefixRow): number => (networkBound(r) ? 0 : r.verdict.limit === "receiver" || r.verdict.limit === "send_buffer" ? 1 : 2);
+	const rank = (r: PrefixRow): number => (networkBound(r) ? 0 : ["receiver", "send_buffer", "credit", "own_link"].includes(r.verdict.limit) ? 1 : 2);
 	const stood = before.flatMap((key) => rows.find((r) => prefixKey(r) === key) ?? []);
 	const settled = stood.length === rows.length && stood.every((r, i) => {
 		const above = stood[i - 1];
@@ -146,6 +146,7 @@ function Counts(p: { row: PrefixRow }) {
 		<dl class="counts">
 			{line("Held by", [["fabric", held.fabric], ["host", held.host], ["both", held.mixed]])}
 			{line("Not by the window", [["application", held.application], ["receiver", held.receiver], ["send buffer", held.send_buffer], ["idle", idle]])}
+			{held.credit + held.own_link > 0 ? line("By credit", [["of the receiver", held.credit], ["short: own link", held.own_link]]) : null}
 			{line("Smaller window", [["fabric", limited.fabric], ["host", limited.host], ["both", limited.both]])}
 			{line("Stamps here", [["hardware", stamps.hardware], ["software", stamps.software], ["none", stamps.none]])}
 			{line("Echoed by peer", [["hardware", echo.hardware], ["software", echo.software], ["none", echo.none]])}

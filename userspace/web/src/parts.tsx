@@ -34,7 +34,7 @@ export function Num(p: { v: number | null | undefined; as: f.Format; class?: str
 }
 
 // `null`: nothing measured it, which is not the same as "ok".
-const chips: Partial<Record<Bound, string>> = { application: "app", send_buffer: "sndbuf" };
+const chips: Partial<Record<Bound, string>> = { application: "app", send_buffer: "sndbuf", own_link: "own link" };
 
 export function LimitChip(p: { limit: Bound | null }) {
 	return <span class={`chip ${p.limit ?? ""}`}>{p.limit === null || p.limit === "none" ? f.unknown : chips[p.limit] ?? p.limit}</span>;
@@ -110,7 +110,7 @@ export function HeadRow(p: { columns: Column[]; sort?: string; order?: string; o
 const flowColumns: Column[] = [
 	{ key: "flow", title: "Flow", left: true, width: "auto" },
 	{ key: "cc", title: "CC", left: true, width: "5.6rem" },
-	{ key: "limit", title: "Held by", left: true, width: "4.9rem", help: "Who holds it back: fabric, host, both (mixed), its application, the receiver's window, the send buffer" },
+	{ key: "limit", title: "Held by", left: true, width: "4.9rem", help: "Who holds it back: fabric, host, both (mixed), its application, the receiver's window, the send buffer, the receiver's credit, or its own link (receivers lend it less)" },
 	{ key: "bar", title: "Fabric | host", left: true, width: "7.5rem", help: "Delay, to the scale of the slowest of these; the tick is the target" },
 	{ key: "rtt", title: "RTT", sort: "rtt", width: "4.8rem" },
 	{ key: "fabric", title: "Fabric", sort: "fabric", width: "4.8rem" },

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: MIT
+// `swiftctl credit`: asks the module, once or again and again, sums up by peer, and prints.
+#include "credit.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <tuple>
+
+#include "clock_ns.h"
+#include "netns.h"
+#include "route.h"
+#include "say.h"
+#include "system.h"
+#include "text.h"
+#include "watch.h"
+
+namespace swift {
+
+namespace {
+
+class RealCreditHost final : public CreditHost {
+public:
+	explicit RealCreditHost(bool live) : live_(live) {}
+
+	Result<CreditBook> book() override
+	{
+		if (!live_)
+			return not_live();
+		auto client = CreditClient::open();
+
+		return client ? client->book() : client.error();
+	}
+
+	Result<std::map<std::uint32_t, std::string>> devices() override
+	{
+		if (!live_)
+			return not_live();
+		auto links = list_links();
+		std::map<std::uint32_t, std::string> names;
+
+		if (!links)
+			return links.error();
+		for (const Link &l : *links)
+			names.emplace(l.ifindex, l.name);
+		return names;
+	}
+
+private:
+	static Error not_live() { return Error{"only the live host can tell"}; }
+
+	bool live_;
+};
+
+bool wants_peer(const CreditQuery &query, const Address &peer)
+{
+	return query.peers.empty() ||
+	       std::any_of(query.peers.begin(), query.peers.end(), [&](const Prefix &p) { return p.contains(peer); });
+}
+
+// Of those that wait most; of none that waits whoever comes last of idle, served and the rest.
+Standing standing_of_most(const std::array<std::size_t, standings> &counts)
+{
+	Standing most = Standing::idle;
+	std::size_t n = 0;
+
+	for (std::size_t i = 0; i < standings; i++)
+		if (waits(static_cast<Standing>(i)) && counts[i] > n) {
+			most = static_cast<Standing>(i);
+			n = counts[i];
+		}
+	for (std::size_t i = 0; n == 0 && i < standings; i++)
+		if (counts[i] > 0)
+			most = static_cast<Standing>(i);
+	return most;
+}
+
+std::vector<CreditPeer> peers_of(const std::vector<CreditFlow> &flows)
+{
+	std::map<std::pair<std::uint32_t, Address>, std::pair<CreditPeer, std::array<std::size_t, standings>>> peers;
+	std::vector<CreditPeer> out;
+
+	for (const CreditFlow &f : flows) {
+		auto &[p, counts] = peers[{f.ifindex, f.remote.address}];
+
+		p.ifindex = f.ifindex;
+		p.address = f.remote.address;
+		p.flows++;
+		p.waiting += waits(f.standing);
+		p.wanted_bytes += f.wanted_bytes;
+		p.lent_bytes += f.lent_bytes;
+		counts[static_cast<std::size_t>(f.standing)]++;
+		if (f.sender_most_bytes == 0)
+			continue;
+		p.most_bytes = f.sender_most_bytes;
+		p.by_csn_bytes = f.sender_host_bytes;
+		p.by_marks_bytes = f.sender_net_bytes;
+	}
+	for (auto &[key, of] : peers) {
+		of.first.standing = standing_of_most(of.second);
+		out.push_back(of.first);
+	}
+	std::sort(out.begin(), out.end(), [](const CreditPeer &a, const CreditPeer &b) {
+		// Equal ones keep their places from one screen to the next.
+		return std::tuple(b.wanted_bytes, b.waiting, a.address, a.ifindex) <
+		       std::tuple(a.wanted_bytes, a.waiting, b.address, b.ifindex);
+	});
+	return out;
+}
+
+// Adds the flows and peers of @all that are asked for.
+void choose_credit(std::vector<CreditFlow> all, const CreditQuery &query, CreditSnapshot &s)
+{
+	s.all_flows = all.size();
+	s.all_peers = peers_of(all).size();
+	std::erase_if(all, [&](const CreditFlow &f) { return !wants_peer(query, f.remote.address); });
+	std::sort(all.begin(), all.end(), [](const CreditFlow &a, const CreditFlow &b) {
+		return std::tie(b.wanted_bytes, a.remote, a.local) < std::tie(a.wanted_bytes, b.remote, b.local);
+	});
+	s.peers = peers_of(all);
+	s.flows = std::move(all);
+	if (query.top == 0)
+		return;
+	if (query.flows) {
+		s.flows.resize(std::min(s.flows.size(), query.top));
+		s.peers = peers_of(s.flows);
+		return;
+	}
+	s.peers.resize(std::min(s.peers.size(), query.top));
+	std::erase_if(s.flows, [&](const CreditFlow &f) {
+		return std::none_of(s.peers.begin(), s.peers.end(), [&](const CreditPeer &p) {
+			return p.address == f.remote.address && p.ifindex == f.ifindex;
+		});
+	});
+}
+
+int credit_failed(System &system, const Error &error)
+{
+	return fail(credit_verb, error.text() + (error.code == error_no_module && !module_loaded(system) ?
+							 "; " + module_hint(system) :
+							 ""));
+}
+
+} // namespace
+
+std::unique_ptr<CreditHost> real_credit_host(const std::string &root)
+{
+	return std::make_unique<RealCreditHost>(root.empty());
+}
+
+Result<CreditQuery> CreditQuery::from(const CreditOptions &o)
+{
+	CreditQuery q;
+
+	q.flows = o.flows;
+	for (const std::string &text : o.peers) {
+		auto prefix = Prefix::parse(text);
+
+		if (!prefix)
+			return Error{"--peer: " + prefix.error().text()};
+		q.peers.push_back(*prefix);
+	}
+	if (!o.top.empty()) {
+		auto v = parse_int("--top", o.top, 1, 1000000);
+
+		if (!v)
+			return v.error();
+		q.top = static_cast<std::size_t>(*v);
+	}
+	if (!o.watch.empty()) {
+		auto v = parse_decimal("--watch", o.watch, 0.1, 3600);
+
+		if (!v)
+			return v.error();
+		q.watch_s = *v;
+	}
+	return q;
+}
+
+Result<CreditSnapshot> take_credit(CreditHost &host, const Files &files, const CreditQuery &query)
+{
+	CreditSnapshot s;
+	auto book = host.book();
+
+	if (!book)
+		return book.error();
+	const auto on = read_sysctl(files, "net.ipv4.tcp_swift.credit");
+
+	s.on = on && *on == "1";
+	if (auto names = host.devices()) // numbers are better than nothing
+		s.devices = std::move(*names);
+	s.time_ns = clock_ns(CLOCK_REALTIME);
+	s.interrupted = book->interrupted;
+	s.links = std::move(book->links);
+	choose_credit(std::move(book->flows), query, s);
+	return s;
+}
+
+int run_credit(const CreditOptions &options)
+{
+	const auto query = CreditQuery::from(options);
+
+	if (!query)
+		return fail_usage(credit_verb, query.error().text());
+	if (!options.netns.empty())
+		if (auto entered = enter_netns(options.netns); !entered)
+			return fail(credit_verb, entered.error().text());
+
+	const auto system = real_system(options.root);
+	const auto host = real_credit_host(options.root);
+	auto snapshot = take_credit(*host, *system, *query);
+
+	if (!snapshot)
+		return credit_failed(*system, snapshot.error());
+	if (query->watch_s > 0)
+		return watch(credit_verb, query->watch_s, options.json, "... more below: --top or --peer shortens the list",
+			     [&](const Terminal &terminal) {
+				     return take_credit(*host, *system, *query).and_then([&](CreditSnapshot &s) {
+					     if (options.json)
+						     return Result<Lines>(Lines{credit_json(s, true)});
+					     auto lines = credit_screen(s, query->flows, options.wide, terminal);
+
+					     lines.insert(lines.begin(), terminal.paint(local_time(s.time_ns), Colour::dim));
+					     return Result<Lines>(std::move(lines));
+				     });
+			     });
+	if (options.json)
+		return print(credit_json(*snapshot, false)) ? exit_ok : exit_failed;
+	const auto lines = credit_screen(*snapshot, query->flows, options.wide, standard_output());
+
+	return print(fmt::format("{}\n", fmt::join(lines, "\n"))) ? exit_ok : exit_failed;
+}
+
+} // namespace swift
