@@ -72,7 +72,7 @@ done
 
 # What an operator sees of it, while eight flows fill the link.
 book() { in_ns h2 "$swiftctl" credit --json >"$work/book" && jq -e "$1" "$work/book"; }
-sent() { in_ns h1 "$swiftctl" flows --json --dport 5201 >"$work/sent" && jq -e "$1" "$work/sent"; }
+sent() { in_ns h1 "$swiftctl" flows --json --dport 5201 --dport 5202 >"$work/sent" && jq -e "$1" "$work/sent"; }
 show_seen() { diag "$(cat "$work/book" "$work/sent")"; }
 iperf_server h2 -1
 ip netns exec h1 iperf3 -c "$h2_ip4" -t 3600 -P 8 >/dev/null 2>&1 &
@@ -105,6 +105,22 @@ wait $client 2>/dev/null
 cleanup_jobs
 gone() { book '.flows == [] and all(.links[]; .lent_bytes == 0)'; }
 ok 'credit: it ends with an empty book' wait_until 60 gone || show_seen
+
+# A sender whose own link is the narrow one, with two receivers (h2 by both its addresses).
+swift_set h1 link_mbps=25
+iperf_server h2 -1
+iperf_server h2 -1 -p 5202
+ip netns exec h1 iperf3 -c "$h2_ip4" -t 3600 -P 2 >/dev/null 2>&1 &
+ip netns exec h1 iperf3 -c "$h2_ip6" -p 5202 -t 3600 -P 2 >/dev/null 2>&1 &
+ok 'credit: a sender that is congested itself says so' wait_until 60 sent '[.flows[] | select(.held_by == "own_link" and .credit == "congested")] | length >= 2' ||
+	show_seen
+ok 'credit: its segments are counted there' counts h1 credit_congested -gt 0
+ok 'credit: and here' counts h2 credit_congested_senders -gt 0
+narrow() { book '[.peers[] | select(.standing == "sender" and .bucket_bytes == .csn_bucket_bytes and .csn_bucket_bytes < .network_bucket_bytes)] | length == 2'; }
+ok 'credit: the book holds it against that sender, by both addresses' wait_until 60 narrow || show_seen
+cleanup_jobs
+ok 'credit: and forgets it' wait_until 60 gone || show_seen
+swift_set h1 link_mbps=50
 
 # One peer has none: none of it is seen, and data flows.
 for off in h1 h2; do
@@ -209,8 +225,9 @@ ok 'credit: nor of the senders' wait_until 20 counts h1 credit_flows -eq 0
 
 # ACKs get lost, and grants with them: who is silent is told again, and no bytes stay lent.
 for host in h1 h2; do swift_set $host credit=1; done
+# (So does a SYN-ACK now and then, for a second: the transfer is longer than that.)
 link_shape r1 left 1gbit 100us 1000 loss 2%
-capture "$h2_ip4" -P 4 -n 4M
+capture "$h2_ip4" -P 4 -n 12M
 ok 'credit: grants that are lost are told again' fast 25
 link_shape r1 left 1gbit 100us 1000
 
