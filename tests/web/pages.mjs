@@ -657,7 +657,7 @@ mocked("a flow's page: history, verdict, what to do; and when it has ended", asy
 
 mocked("credit: of the receiver, or short because this host's own link is congested", async (base, mock) => {
 	for (const [held, chip, said, step] of [["credit", "credit", "waits for credit", "swiftctl credit"],
-		["own_link", "own link", "lends it less", "own link is full"]]) {
+		["own_link", "uplink", "lends it less", "own link is full"]]) {
 		const flow = mock.flows().find((f) => f.held_by === held);
 		const v = await View.open(base, `#/flow/${flow.id}`);
 		await until("verdict", async () => (await v.text("#verdict")).includes(said));

@@ -34,7 +34,7 @@ export function Num(p: { v: number | null | undefined; as: f.Format; class?: str
 }
 
 // `null`: nothing measured it, which is not the same as "ok".
-const chips: Partial<Record<Bound, string>> = { application: "app", send_buffer: "sndbuf", own_link: "own link" };
+const chips: Partial<Record<Bound, string>> = { application: "app", send_buffer: "sndbuf", own_link: "uplink" };
 
 export function LimitChip(p: { limit: Bound | null }) {
 	return <span class={`chip ${p.limit ?? ""}`}>{p.limit === null || p.limit === "none" ? f.unknown : chips[p.limit] ?? p.limit}</span>;
