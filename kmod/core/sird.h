@@ -646,7 +646,7 @@ enum sird_limit {
 /* How many more, after one that left with @csn, or without. */
 static inline u8 sird_csn_left(u8 left, bool csn)
 {
-	return csn ? SIRD_CSN_SEGMENTS : left - !!left;
+	return csn ? SIRD_CSN_SEGMENTS : (u8)(left - !!left);
 }
 
 /* @room_bytes is in the window. @holds what it has announced (sird_announces()). */
