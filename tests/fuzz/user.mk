@@ -11,7 +11,7 @@ FLAGS += -isystem $(ROOT)/kmod -isystem $(ROOT)/bpf
 needs_base := $(addprefix lib/base/,address result text)
 needs_netlink := $(addprefix lib/netlink/,conversation genl netlink_bytes netlink_request)
 needs_diag := $(needs_base) lib/netlink/netlink_bytes $(addprefix lib/flows/,diag_parse flow)
-needs_genl := $(needs_base) $(needs_netlink) lib/netlink/route_parse \
+needs_genl := $(needs_base) $(needs_netlink) lib/netlink/route_parse lib/flows/credit_parse \
 	$(addprefix lib/clocks/,clock_client_parse clock_fit)
 needs_result := $(needs_base) lib/base/printable $(addprefix swiftctl/ab/,ab_plan ab_rr ab_samples iperf_run) \
 	$(addprefix swiftctl/fleet_ab/,clustered fleet_files fleet_metrics fleet_plan prometheus) \
@@ -37,11 +37,11 @@ $(addprefix $(OUT)/fuzz_,diag genl result probe policy swiftd): $(OUT)/fuzz_%: $
 
 $(OUT)/fuzz_%.o: $(ROOT)/tests/swiftctl/fuzz_%.cpp
 	@mkdir -p $(@D)
-	$(CXX) $(FLAGS) -MMD -c $< -o $@
+	$(CXX) $(FLAGS) -MMD -MP -c $< -o $@
 
 $(OUT)/fuzz_%.o: $(ROOT)/tests/swiftd/fuzz_%.cpp
 	@mkdir -p $(@D)
-	$(CXX) $(FLAGS) -MMD -c $< -o $@
+	$(CXX) $(FLAGS) -MMD -MP -c $< -o $@
 
 # protoc's, of Prometheus' protocol
 $(OUT)/swiftd/metrics.pb.cc: $(ROOT)/userspace/swiftd/metrics.proto
@@ -54,7 +54,7 @@ $(OUT)/swiftd/exposition.o: FLAGS += -isystem $(OUT)/swiftd
 
 $(OUT)/%.o: $(ROOT)/userspace/%.cpp
 	@mkdir -p $(@D)
-	$(CXX) $(FLAGS) -MMD -c $< -o $@
+	$(CXX) $(FLAGS) -MMD -MP -c $< -o $@
 
 .SECONDARY:
 -include $(wildcard $(OUT)/*.d $(OUT)/*/*.d $(OUT)/*/*/*.d $(OUT)/*/*/*/*.d)
