@@ -188,10 +188,6 @@ def cached(path):
         return None
 
 
-def key_of(run, machine):
-    return uml.key(run, machine.of(run.job["modules"]))
-
-
 def make(run, key, machine, guests, options, progress):
     """One run's entry in the result; from the cache, if it was made before."""
     path = OUT / "cache" / f"{key}.json"
@@ -220,7 +216,7 @@ def make(run, key, machine, guests, options, progress):
 
 def make_all(runs, machine, options, log):
     guests = uml.Guests()
-    keys = [key_of(run, machine) for run in runs]
+    keys = [uml.key(run, machine) for run in runs]
     distinct = dict(zip(keys, runs))  # experiments may share runs
     progress = Progress(len(distinct), log)
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:

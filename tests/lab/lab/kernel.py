@@ -4,6 +4,7 @@
 import contextlib
 import dataclasses
 import fcntl
+import functools
 import hashlib
 import os
 import pathlib
@@ -16,24 +17,12 @@ from . import OUT, TOP, Failure
 
 MODULES = ("tcp_swift.ko", "labfab.ko", "labload.ko", "timely.ko", "gcn.ko", "fast.ko", "theta_powertcp.ko")
 FOLDERS = ("kmod", "tests/lab/kmod", "tests/lab/laws")
-# What these are made of matters to no run but those that load them.
-SHARED = ("tests/lab/laws/acked.h", "tests/lab/laws/Kbuild")
-APART = {"fast.ko": ("kmod/core/fast.h", "tests/lab/laws/fast.c", *SHARED),
-         "theta_powertcp.ko": ("tests/lab/laws/theta_powertcp.h", "tests/lab/laws/theta_powertcp.c", *SHARED)}
-
 
 @dataclasses.dataclass
 class Kernel:
-    build: str  # folder with `linux`
+    build: str  # folder with `linux`, named by what it was made of
     modules: str  # folder with MODULES
     version: str
-    hash: str  # of the kernel and the modules' sources, but for those apart
-
-    def of(self, modules):
-        """As a run with these sees it: its hash is of all that made them."""
-        apart = [TOP / path for name in APART for path in APART[name]
-                 if any(module.split()[0].endswith("/" + name) for module in modules)]
-        return dataclasses.replace(self, hash=hash_of(apart, self.hash)) if apart else self
 
 
 def say(text):
@@ -81,6 +70,12 @@ def hash_of(paths, *more):
     return digest.hexdigest()[:16]
 
 
+@functools.cache
+def digest(module):
+    """Of the module itself: what made it matters to a run as far as it changed that."""
+    return hashlib.sha256(pathlib.Path(module).read_bytes()).hexdigest()[:16]
+
+
 def copy_sources(to):
     """Only what changed, so that only that is compiled."""
     wanted = {path.relative_to(TOP) for path in sources()}
@@ -125,12 +120,9 @@ def build_modules(build, stamp):
 def prepare(debug=False):
     """Everything a run needs."""
     build = build_kernel(debug)
-    apart = {TOP / path for paths in APART.values() for path in paths}
     modules = build_modules(build, hash_of(sources(), build))
-    shared = hash_of([path for path in sources() if path not in apart], build)
     release = (pathlib.Path(build) / "include/config/kernel.release").read_text(encoding="ascii").strip()
-    flavour = pathlib.Path(build).parent.name
-    return Kernel(build, str(modules), f"{release} ({flavour})", shared)
+    return Kernel(build, str(modules), f"{release} ({pathlib.Path(build).parent.name})")
 
 
 def describe():

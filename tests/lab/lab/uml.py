@@ -21,6 +21,7 @@ import threading
 import time
 
 from . import OUT, TOP, Failure, Mistake, clocks, experiment, faults, hosts, laws, load, topology
+from .kernel import digest
 
 GUEST = TOP / "tests/lab/guest.py"
 START_NS = 10**18  # of the guest's CLOCK_REALTIME
@@ -140,11 +141,12 @@ def place(job, kernel):
 
 
 def key(run, kernel):
-    """Equal keys, equal results."""
+    """Equal keys, equal results: of the job, the kernel, the modules that it loads, and who reads the outcome."""
     package = [path.read_bytes() for path in sorted(pathlib.Path(__file__).parent.glob("*.py"))
                if path.stem in ("faults", "hosts", "measure", "ideal", "checks", "uml", "topology", "load", "clocks")]
     tools = clocks.built() if "clocks" in run.job else ""
-    text = json.dumps([run.job, run.case.spec, run.seed, run.mem_mb, kernel.hash, tools], sort_keys=True)
+    loaded = [digest(line.split()[0]) for line in place(run.job, kernel)["modules"]]
+    text = json.dumps([run.job, run.case.spec, run.seed, run.mem_mb, kernel.build, loaded, tools], sort_keys=True)
     return hashlib.sha256(b"".join([text.encode(), GUEST.read_bytes(), *package])).hexdigest()[:24]
 
 
