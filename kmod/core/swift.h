@@ -196,6 +196,23 @@ static inline void swift_on_handshake(struct swift_state *s, const struct swift_
 	s->noise_ns = swift_saturate_u32(base_ns) >> SWIFT_HANDSHAKE_NOISE_SHIFT;
 }
 
+/* --- Flow scaling (3.5) ---------------------------------------------------------- */
+
+/* max(0, min(alpha / sqrt(fcwnd) + beta, fs_range)) */
+SWIFT_INLINE u32 swift_flow_scaling_ns(const struct swift_params *p, u32 fcwnd_q16)
+{
+	u64 add_ns;
+
+	if (fcwnd_q16 <= p->fs_min_cwnd_q16)
+		return p->fs_range_ns;
+	if (fcwnd_q16 >= p->fs_max_cwnd_q16)
+		return 0;
+	add_ns = swift_fs_add_q8(p, fcwnd_q16) >> 8;
+	if (add_ns <= p->fs_beta_ns)
+		return 0;
+	return swift_min_u32((u32)(add_ns - p->fs_beta_ns), p->fs_range_ns);
+}
+
 /* --- Noise of hosts (D14) --------------------------------------------------------- */
 
 /*
@@ -210,7 +227,7 @@ static inline void swift_on_handshake(struct swift_state *s, const struct swift_
 #define SWIFT_NOISE_LEAST_NS 1024 /* what one sample may always count as */
 #define SWIFT_NOISE_HALVES 5 /* of it are room, at most */
 #define SWIFT_NOISE_NONE_LOG2 9 /* 512 packets have none, and a half more for each halving */
-#define SWIFT_NOISE_CWND 3 /* packets for which it is no more than rtt_epsilon */
+#define SWIFT_NOISE_CWND_Q16 (3 * SWIFT_Q16_ONE) /* up to there it is no more than rtt_epsilon */
 #define SWIFT_FILTER_SHIFT_MAX 4 /* the filter remembers 16 samples at most */
 #define SWIFT_FILTER_NOISE 4 /* quarters of rtt_epsilon */
 
@@ -276,7 +293,9 @@ SWIFT_INLINE void swift_fabric_feed(struct swift_state *s, const struct swift_pa
  *
  * A small window has few samples, far from each other: between two of them the queue itself
  * moves, and flows that take that for noise grow apart. So it has no more than rtt_epsilon;
- * below one packet, where nothing can be told, all flows have just that.
+ * below one packet, where nothing can be told, all flows have just that. A larger window has
+ * more by three quarters of what flow scaling takes from it: if its target grew, who once
+ * has more than others would be given more.
  */
 SWIFT_INLINE u64 swift_noise_room_ns(const struct swift_state *s, const struct swift_params *p)
 {
@@ -291,27 +310,13 @@ SWIFT_INLINE u64 swift_noise_room_ns(const struct swift_state *s, const struct s
 	if (log2_q8 < none_q8)
 		room_ns = (u64)s->noise_ns * swift_min_u32(none_q8 - log2_q8,
 							   SWIFT_NOISE_HALVES << 8) >> 9;
-	if (s->fabric.cwnd_q16 > SWIFT_NOISE_CWND * SWIFT_Q16_ONE)
-		most_ns = most_ns * (s->fabric.cwnd_q16 / SWIFT_NOISE_CWND) >> SWIFT_Q16_SHIFT;
+	if (room_ns > most_ns && s->fabric.cwnd_q16 > SWIFT_NOISE_CWND_Q16)
+		most_ns += (swift_flow_scaling_ns(p, SWIFT_NOISE_CWND_Q16) -
+			    swift_flow_scaling_ns(p, s->fabric.cwnd_q16)) * 3 / 4;
 	return room_ns < most_ns ? room_ns : most_ns;
 }
 
 /* --- Target delay (3.5) ------------------------------------------------------- */
-
-/* max(0, min(alpha / sqrt(fcwnd) + beta, fs_range)) */
-SWIFT_INLINE u32 swift_flow_scaling_ns(const struct swift_params *p, u32 fcwnd_q16)
-{
-	u64 add_ns;
-
-	if (fcwnd_q16 <= p->fs_min_cwnd_q16)
-		return p->fs_range_ns;
-	if (fcwnd_q16 >= p->fs_max_cwnd_q16)
-		return 0;
-	add_ns = swift_fs_add_q8(p, fcwnd_q16) >> 8;
-	if (add_ns <= p->fs_beta_ns)
-		return 0;
-	return swift_min_u32((u32)(add_ns - p->fs_beta_ns), p->fs_range_ns);
-}
 
 /*
  * D10: a flow's own smallest delay may have been taken in a queue that was there before

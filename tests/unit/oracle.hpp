@@ -112,10 +112,10 @@ inline double wanted_noise_room(const State &s, double fcwnd)
 	return std::floor(s.noise * std::clamp(9 - log2_by_lines(fcwnd), 0.0, 5.0) / 2);
 }
 
-/* A small window's has a bound, and one below one packet just that. */
+/* A small window's has a bound, a larger one's three quarters of what flow scaling takes from it more; one below one packet has just that. */
 inline double most_noise_room(const Params &p, double fcwnd)
 {
-	return p.t.rtt_epsilon_ns * std::max(1.0, fcwnd / 3);
+	return p.t.rtt_epsilon_ns + (flow_scaling(p, 3) - flow_scaling(p, std::max(fcwnd, 3.0))) * 3 / 4;
 }
 
 inline double noise_room(const State &s, const Params &p, double fcwnd)
@@ -249,18 +249,16 @@ constexpr double kEwmaTolerance = 1.0; /* ns: rounded down to one */
 /*
  * 3.5 at a window known to one unit, plus 2e-5 of the curve's height (alpha and
  * beta are differences of rounded numbers), plus what alpha in 1/256 leaves open,
- * plus what is left of the noise's room, plus two ns.
+ * plus as much again where flow scaling bounds the noise's room, plus two ns.
  */
 inline double target_tolerance(const State &s, const Params &p, unsigned hops, u32 path_base)
 {
 	double w = s.fabric.cwnd;
-	/* A third of a window is known to a unit. */
-	double room = w > 3 - kUnit && wanted_noise_room(s, w - kUnit) > most_noise_room(p, w - kUnit) ?
-			      2 * p.t.rtt_epsilon_ns * kUnit : 0;
+	double bounded = w > 3 - kUnit && wanted_noise_room(s, w - kUnit) > most_noise_room(p, w - kUnit);
 
 	return target_delay(s, p, hops, std::max(w - kUnit, kUnit), path_base) -
-	       target_delay(s, p, hops, w + kUnit, path_base) + 2e-5 * p.fs_range +
-	       1 / std::sqrt(w) / 256 + room + 2;
+	       target_delay(s, p, hops, w + kUnit, path_base) + (1 + bounded) * 2e-5 * p.fs_range +
+	       1 / std::sqrt(w) / 256 + bounded + 2;
 }
 
 inline Reading on_ack(State &s, const Params &p, const swift_sample &in, const Decisions &taken)

@@ -862,10 +862,9 @@ TEST(noise, D14_small_windows_have_no_more_than_epsilon)
 
 	f.ack({.rtt_ns = us(100)});
 	f.s.noise_ns = us(1000);
-	for (auto [cwnd, want_us] : {std::pair{0.01, 50.0}, {0.5, 50.0}, {1.0, 50.0}, {3.0, 50.0},
-				     {6.0, 100.0}, {30.0, 500.0}, {128.0, 1000.0}}) {
+	for (double cwnd : {0.01, 0.5, 1.0, 3.0}) {
 		f.windows(cwnd, 4096);
-		EXPECT_NEAR(swift_target_ns(&f.s, &f.p, 0, 0), us(150 + want_us), 10) << cwnd;
+		EXPECT_EQ(swift_target_ns(&f.s, &f.p, 0, 0), us(200)) << cwnd;
 	}
 	/* Below one packet it has that in any case. */
 	f.s.noise_ns = 0;
@@ -873,6 +872,43 @@ TEST(noise, D14_small_windows_have_no_more_than_epsilon)
 	EXPECT_EQ(swift_target_ns(&f.s, &f.p, 0, 0), us(200));
 	f.windows(1, 1);
 	EXPECT_EQ(swift_target_ns(&f.s, &f.p, 0, 0), us(150));
+}
+
+/* alpha = 111.11 us, beta = -11.11 us: scaling adds 53.04 us to 3 packets, 20.96 to 12, none to 100. */
+TEST(noise, D14_larger_windows_have_three_quarters_of_what_scaling_takes)
+{
+	Flow f(tunables({{"fs_range_ns", us(100)}, {"fs_min_cwnd_milli", 1000}, {"fs_max_cwnd_milli", 100000}}));
+
+	f.ack({.rtt_ns = us(100)});
+	f.s.noise_ns = us(1000);
+	for (auto [cwnd, want_us] : {std::pair{3.0, 200 + 53.04}, {12.0, 200 + 53.04 * .75 + 20.96 * .25},
+				     {100.0, 200 + 53.04 * .75}, {128.0, 200 + 53.04 * .75}}) {
+		f.windows(cwnd, 4096);
+		EXPECT_NEAR(swift_target_ns(&f.s, &f.p, 0, 0), us(want_us), 20) << cwnd;
+	}
+}
+
+/* Who once has more than others would be given more, and a few flows would take all. */
+TEST(noise, D14_the_target_never_grows_with_the_window)
+{
+	for (double noise_us : {0.0, 1.0, 5.0, 10.0, 20.0, 50.0, 200.0, 1000.0}) {
+		swift_tunables t;
+		swift_tunables_default(&t);
+		Flow f(t);
+		u32 last_ns = SWIFT_U32_MAX;
+
+		f.ack({.rtt_ns = us(40)});
+		f.s.noise_ns = us(noise_us);
+		for (double w = 0.01; w < 1000; w *= w < 1 ? 1.05 : 1.002) {
+			f.windows(w, 4096);
+			u32 target_ns = swift_target_ns(&f.s, &f.p, 0, 0);
+
+			if (w > 1.05) { /* below one packet there is room without noise */
+				ASSERT_LE(target_ns, last_ns) << w << " packets, noise " << noise_us;
+			}
+			last_ns = target_ns;
+		}
+	}
 }
 
 TEST(noise, D14_changes_nothing_for_the_other_policies)
