@@ -70,11 +70,8 @@ Result<Prefix> Prefix::parse(std::string_view text)
 	if (slash == std::string_view::npos)
 		return Prefix{*address, whole};
 
-	auto length = parse_int("prefix length", text.substr(slash + 1), 0, whole);
-
-	if (!length)
-		return length.error();
-	return Prefix{*address, static_cast<unsigned>(*length)};
+	ASSIGN_OR_RETURN(auto length, parse_int("prefix length", text.substr(slash + 1), 0, whole));
+	return Prefix{*address, static_cast<unsigned>(length)};
 }
 
 Prefix Prefix::around(const Address &a, unsigned length)

@@ -104,11 +104,8 @@ Result<std::vector<RememberedStamping>> StampingMemory::load() const
 	if (!exists())
 		return std::vector<RememberedStamping>{};
 
-	auto text = files_.read_record(path_);
-
-	if (!text)
-		return text.error();
-	auto all = remembered_of(*text, boot_id(files_));
+	ASSIGN_OR_RETURN(auto text, files_.read_record(path_));
+	auto all = remembered_of(text, boot_id(files_));
 
 	if (!all)
 		return Error{"cannot make sense of " + path_ +

@@ -34,11 +34,7 @@ public:
 		if (!module_loaded(files_))
 			return Error{"the module tcp_swift is not loaded"};
 		for (const std::string &t : policy_tunables()) {
-			auto text = read_sysctl(files_, sysctl(t));
-
-			if (!text)
-				return text.error();
-			v.targets[t] = *text;
+			ASSIGN_OR_RETURN(v.targets[t], read_sysctl(files_, sysctl(t)));
 		}
 		return v;
 	}
@@ -60,19 +56,17 @@ public:
 
 	Result<void> write(const PlaceValues &values) override
 	{
-		auto before = read();
+		ASSIGN_OR_RETURN(auto before, read());
 
-		if (!before)
-			return before.error();
 		for (const std::string &t : policy_tunables()) {
-			if (before->targets.at(t) == values.targets.at(t))
+			if (before.targets.at(t) == values.targets.at(t))
 				continue;
 			auto ok = write_sysctl(files_, sysctl(t), values.targets.at(t));
 
 			if (ok)
 				continue;
 			for (const std::string &old : policy_tunables())
-				(void)!write_sysctl(files_, sysctl(old), before->targets.at(old));
+				(void)!write_sysctl(files_, sysctl(old), before.targets.at(old));
 			return ok;
 		}
 		return {};
@@ -100,20 +94,14 @@ public:
 	Result<PlaceValues> read() const override
 	{
 		PlaceValues out;
-		auto settings = variants_.get(variant_);
+		ASSIGN_OR_RETURN(auto settings, variants_.get(variant_));
+		const BpfValues *values = values_of(settings);
 
-		if (!settings)
-			return settings.error();
-		const BpfValues *values = values_of(*settings);
-
-		out.there = prefix_.empty() || values != &settings->values;
+		out.there = prefix_.empty() || values != &settings.values;
 		if (!out.there)
 			return out;
-		auto targets = targets_of(*settings->law, *values);
-
-		if (!targets)
-			return targets.error();
-		out.targets = std::move(*targets);
+		ASSIGN_OR_RETURN(auto targets, targets_of(*settings.law, *values));
+		out.targets = std::move(targets);
 		return out;
 	}
 
@@ -126,15 +114,12 @@ public:
 
 	Result<int> dscp() const override
 	{
-		auto settings = variants_.get(variant_);
+		ASSIGN_OR_RETURN(auto settings, variants_.get(variant_));
+		const BpfValues &values = *values_of(settings);
 
-		if (!settings)
-			return settings.error();
-		const BpfValues &values = *values_of(*settings);
-
-		for (std::size_t i = 0; i < settings->law->tunables.size(); i++)
-			if (settings->law->tunables[i].name == "dscp")
-				return static_cast<int>(settings->law->tunables[i].number(values[i]));
+		for (std::size_t i = 0; i < settings.law->tunables.size(); i++)
+			if (settings.law->tunables[i].name == "dscp")
+				return static_cast<int>(settings.law->tunables[i].number(values[i]));
 		return Error{variant_ + " gives its flows no class"};
 	}
 
@@ -148,11 +133,9 @@ public:
 			for (const std::string &t : policy_tunables())
 				request.set.push_back(t + "=" + values.targets.at(t));
 		} else {
-			auto now = read();
+			ASSIGN_OR_RETURN(auto now, read());
 
-			if (!now)
-				return now.error();
-			if (!now->there)
+			if (!now.there)
 				return {};
 			request.erase = true;
 		}

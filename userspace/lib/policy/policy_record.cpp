@@ -129,11 +129,8 @@ Result<std::optional<PolicyRecord>> load_policy_record(const Files &files, const
 
 	if (!files.exists(path))
 		return std::optional<PolicyRecord>();
-	auto text = files.read_record(path);
-
-	if (!text)
-		return text.error();
-	const Json j = Json::parse(*text, nullptr, false);
+	ASSIGN_OR_RETURN(auto text, files.read_record(path));
+	const Json j = Json::parse(text, nullptr, false);
 
 	if (j.is_object() && text_of(j, "boot_id") && *text_of(j, "boot_id") != boot_id(files))
 		return std::optional<PolicyRecord>();

@@ -41,17 +41,13 @@ Result<std::unique_ptr<PolicyRun>> PolicyRun::begin(Files &files, MakePlace make
 	if (!lock)
 		return about("the policy of this network namespace", lock.error());
 	run->lock_ = *lock;
-	auto record = load_policy_record(files, run->netns_);
-
+	ASSIGN_OR_RETURN(auto record, load_policy_record(files, run->netns_));
 	if (!record)
-		return record.error();
-	if (!*record)
 		return run;
-	run->take(std::move(**record));
+	run->take(std::move(*record));
 	run->recall();
 	if (resume)
-		if (auto ok = run->write(run->record_, &PolicyRecord::Place::now); !ok)
-			return ok.error();
+		RETURN_IF_ERROR(run->write(run->record_, &PolicyRecord::Place::now));
 	return run;
 }
 
@@ -67,16 +63,10 @@ Result<PolicyRun::Held> PolicyRun::hold(const std::string &of, const std::string
 	Held held;
 
 	held.place = make_place_(of, prefix);
-	auto lock = files_.lock(std::string(state_dir(Keeper::service)) + "/tune-" + held.place->key() + ".lock");
-
-	if (!lock)
-		return lock.error();
-	held.lock = *lock;
-	auto now = held.place->read();
-
-	if (!now)
-		return now.error();
-	held.expected = std::move(*now);
+	ASSIGN_OR_RETURN(held.lock,
+			 files_.lock(std::string(state_dir(Keeper::service)) + "/tune-" + held.place->key() + ".lock"));
+	ASSIGN_OR_RETURN(auto now, held.place->read());
+	held.expected = std::move(now);
 	return held;
 }
 
@@ -208,11 +198,7 @@ Result<PlaceValues> PolicyRun::ruled_values(const PolicyRecord &next, const Poli
 		if (own != next.places.end()) {
 			values.targets = own->now.targets;
 		} else {
-			auto in_effect = make_place_(place.of, "")->in_effect();
-
-			if (!in_effect)
-				return in_effect.error();
-			values.targets = std::move(*in_effect);
+			ASSIGN_OR_RETURN(values.targets, make_place_(place.of, "")->in_effect());
 		}
 	}
 	for (const auto &[name, value] : set)
@@ -222,11 +208,9 @@ Result<PlaceValues> PolicyRun::ruled_values(const PolicyRecord &next, const Poli
 
 Result<void> PolicyRun::apply(const std::string &text, const Policy &policy, double now_s)
 {
-	const auto rules = fitting(policy, make_place_);
+	ASSIGN_OR_RETURN(const auto rules, fitting(policy, make_place_));
 
-	if (!rules)
-		return rules.error();
-	for (const PolicyRule &r : *rules)
+	for (const PolicyRule &r : rules)
 		if (auto added = add(r); !added) {
 			forget_spent();
 			return added.error();
@@ -245,13 +229,13 @@ Result<void> PolicyRun::apply(const std::string &text, const Policy &policy, dou
 	next.ended_why.clear();
 	next.ended_s = 0;
 	for (auto &p : next.places) {
-		const auto rule = std::find_if(rules->begin(), rules->end(), [&](const PolicyRule &r) {
+		const auto rule = std::find_if(rules.begin(), rules.end(), [&](const PolicyRule &r) {
 			return r.of == p.of && r.prefix == p.prefix;
 		});
 
 		if (!again)
 			p.old = p.now;
-		p.ruled = rule != rules->end();
+		p.ruled = rule != rules.end();
 		p.now = p.base;
 		if (!p.ruled)
 			continue;
@@ -356,8 +340,7 @@ Result<void> PolicyRun::end(const std::string &by, const std::string &why, doubl
 		p.ruled = p.now != p.base;
 	}
 	// What is in force first: if we are killed between the two, the record is of what was, and it is done again.
-	if (auto ok = write(next, &PolicyRecord::Place::now); !ok)
-		return ok;
+	RETURN_IF_ERROR(write(next, &PolicyRecord::Place::now));
 	take(std::move(next));
 	forget_spent();
 	return save_policy_record(files_, netns_, record_);
@@ -365,8 +348,7 @@ Result<void> PolicyRun::end(const std::string &by, const std::string &why, doubl
 
 Result<void> PolicyRun::undo()
 {
-	if (auto ok = write(record_, &PolicyRecord::Place::base); !ok)
-		return ok;
+	RETURN_IF_ERROR(write(record_, &PolicyRecord::Place::base));
 	return files_.remove_file(policy_record_path(netns_));
 }
 

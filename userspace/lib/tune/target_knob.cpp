@@ -43,36 +43,27 @@ public:
 		      {"hop_target_ns", &s.hop_target_ns},
 		      {"rtt_epsilon_ns", &s.rtt_epsilon_ns}}) {
 			const std::string key = std::string(sysctl_prefix) + sysctl;
-			auto text = read_sysctl(files_, key);
+			ASSIGN_OR_RETURN(auto text, read_sysctl(files_, key));
+			ASSIGN_OR_RETURN(auto number, parse_int(key, text, 0, 0xffffffffLL));
 
-			if (!text)
-				return text.error();
-			auto number = parse_int(key, *text, 0, 0xffffffffLL);
-
-			if (!number)
-				return number.error();
-			*value = static_cast<std::uint32_t>(*number);
+			*value = static_cast<std::uint32_t>(number);
 		}
-		auto text = read_sysctl(files_, std::string(sysctl_prefix) + "target_policy");
-
-		if (!text)
-			return text.error();
-		s.policy = *text;
+		ASSIGN_OR_RETURN(auto text,
+				 read_sysctl(files_, std::string(sysctl_prefix) + "target_policy"));
+		s.policy = text;
 		return s;
 	}
 
 	Result<void> write(const TargetSettings &settings) override
 	{
-		auto before = read();
+		ASSIGN_OR_RETURN(auto before, read());
 
-		if (!before)
-			return before.error();
 		for (const auto &[sysctl, value] : assignments(settings)) {
 			auto ok = write_sysctl(files_, std::string(sysctl_prefix) + sysctl, value);
 
 			if (ok)
 				continue;
-			for (const auto &[old, was] : assignments(*before))
+			for (const auto &[old, was] : assignments(before))
 				(void)!write_sysctl(files_, std::string(sysctl_prefix) + old, was);
 			return ok;
 		}
@@ -115,26 +106,21 @@ public:
 
 	Result<TargetSettings> read() const override
 	{
-		auto settings = variants_.get(variant_);
-
-		if (!settings)
-			return settings.error();
-		const BpfValues *values = &settings->values;
+		ASSIGN_OR_RETURN(auto settings, variants_.get(variant_));
+		const BpfValues *values = &settings.values;
 
 		if (!prefix_.empty()) {
-			auto wanted = BpfPrefix::parse(prefix_);
+			ASSIGN_OR_RETURN(auto wanted, BpfPrefix::parse(prefix_));
 
-			if (!wanted)
-				return wanted.error();
-			for (const auto &[prefix, own] : settings->profiles)
-				if (prefix == *wanted)
+			for (const auto &[prefix, own] : settings.profiles)
+				if (prefix == wanted)
 					values = &own;
 		}
 
 		TargetSettings s;
 
-		for (std::size_t i = 0; i < settings->law->tunables.size(); i++) {
-			const auto &t = settings->law->tunables[i];
+		for (std::size_t i = 0; i < settings.law->tunables.size(); i++) {
+			const auto &t = settings.law->tunables[i];
 
 			if (t.name == "base_target_ns")
 				s.base_target_ns = (*values)[i];

@@ -125,8 +125,7 @@ Result<void> check_files(const AbOptions &options)
 {
 	for (const std::string *path : {&options.json_file, &options.html_file})
 		if (!path->empty())
-			if (auto can = can_write_report(*path); !can)
-				return can;
+			RETURN_IF_ERROR(can_write_report(*path));
 	return {};
 }
 

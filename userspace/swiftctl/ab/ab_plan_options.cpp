@@ -20,11 +20,8 @@ Result<void> take(T &field, const char *name, const std::string &value, std::int
 {
 	if (value.empty())
 		return {};
-	const auto number = parse_int(name, value, min, max);
-
-	if (!number)
-		return number.error();
-	field = static_cast<T>(*number);
+	ASSIGN_OR_RETURN(const auto number, parse_int(name, value, min, max));
+	field = static_cast<T>(number);
 	return {};
 }
 
@@ -33,14 +30,12 @@ Result<void> take_names(const AbOptions &options, AbPlan &plan)
 	for (const auto &[what, names] : {std::pair{"SERVER", &options.servers}, {"--client", &options.clients},
 					  {"--server-ssh", &options.server_ssh}})
 		for (auto name = names->begin(); name != names->end(); ++name) {
-			if (auto good = check_host_name(what, *name); !good)
-				return good;
+			RETURN_IF_ERROR(check_host_name(what, *name));
 			if (std::find(names->begin(), name, *name) != name)
 				return Error{std::string(what) + " given twice", *name};
 		}
 	for (const std::string &cc : split(options.cc, ',')) {
-		if (auto good = check_cc_name(cc); !good)
-			return good;
+		RETURN_IF_ERROR(check_cc_name(cc));
 		if (std::find(plan.ccs.begin(), plan.ccs.end(), cc) != plan.ccs.end())
 			return Error{"--cc: given twice", cc, "each congestion control once"};
 		plan.ccs.push_back(cc);
@@ -65,8 +60,7 @@ Result<AbPlan> ab_plan(const AbOptions &options, std::uint64_t random_seed)
 		return Error{"which SERVER? (a host on which `iperf3 -s` runs)"};
 	if (options.serve && (!options.servers.empty() || !options.clients.empty()))
 		return Error{"--serve goes with --rr-port alone: it answers whoever asks"};
-	if (auto taken = take_names(options, plan); !taken)
-		return taken.error();
+	RETURN_IF_ERROR(take_names(options, plan));
 	for (const auto &taken :
 	     {take(plan.runs, "--runs", options.runs, 1, static_cast<std::int64_t>(exact_max)),
 	      take(plan.parallel, "--parallel", options.parallel, options.rr.empty() || options.rr == "0" ? 1 : 0, 128),
@@ -81,8 +75,7 @@ Result<AbPlan> ab_plan(const AbOptions &options, std::uint64_t random_seed)
 		if (!taken)
 			return taken.error();
 	plan.seed = random_seed;
-	if (auto taken = take(plan.seed, "--seed", options.seed, 0, INT64_MAX); !taken)
-		return taken.error();
+	RETURN_IF_ERROR(take(plan.seed, "--seed", options.seed, 0, INT64_MAX));
 	if (dscp >= 0)
 		plan.dscp = static_cast<unsigned>(dscp);
 	plan.reverse = options.reverse;

@@ -52,8 +52,7 @@ Result<RrHead> parse_rr_head(std::string_view bytes)
 		    sizeof(head.answer_bytes));
 	head.ask_bytes = ntohl(head.ask_bytes);
 	head.answer_bytes = ntohl(head.answer_bytes);
-	if (auto good = check_cc_name(head.cc); !good)
-		return good.error();
+	RETURN_IF_ERROR(check_cc_name(head.cc));
 	for (const std::uint32_t n : {head.ask_bytes, head.answer_bytes})
 		if (n < 1 || n > rr_most_bytes)
 			return Error{"bytes of a question or an answer", std::to_string(n), fmt::format("1 to {}", rr_most_bytes)};

@@ -219,15 +219,13 @@ int read_clocks(const Files &files, Nics &nics, const ClockOptions &options)
 // An Error: what could not be put back stays remembered.
 Result<void> restore_from(StampingMemory &memory, Nics &nics, std::vector<FeedEvent> &events)
 {
-	auto all = memory.load();
+	ASSIGN_OR_RETURN(auto all, memory.load());
 	std::vector<RememberedStamping> left;
 	Result<void> result;
 
-	if (!all)
-		return all.error();
 	if (!memory.exists())
 		return {};
-	for (const RememberedStamping &r : *all) {
+	for (const RememberedStamping &r : all) {
 		const auto done = put_back(nics, r);
 		const std::string was = stamping_text(r.before);
 
@@ -407,12 +405,10 @@ Result<ClockSnapshot> take_clocks(const Files &files, Nics &nics, const std::vec
 
 Result<std::vector<ClockPlan>> plan_clocks(const Files &files, Nics &nics, const std::vector<std::string> &ifaces)
 {
-	auto known = devices(files, ifaces);
+	ASSIGN_OR_RETURN(auto known, devices(files, ifaces));
 	std::vector<ClockPlan> plans;
 
-	if (!known)
-		return known.error();
-	for (const std::string &dev : *known) {
+	for (const std::string &dev : known) {
 		const auto t = nics.timestamps(dev);
 		ClockPlan p;
 

@@ -38,12 +38,10 @@ public:
 	{
 		if (!live_)
 			return not_live();
-		auto links = list_links();
+		ASSIGN_OR_RETURN(auto links, list_links());
 		std::map<std::uint32_t, std::string> names;
 
-		if (!links)
-			return links.error();
-		for (const Link &l : *links)
+		for (const Link &l : links)
 			names.emplace(l.ifindex, l.name);
 		return names;
 	}
@@ -163,18 +161,12 @@ Result<CreditQuery> CreditQuery::from(const CreditOptions &o)
 		q.peers.push_back(*prefix);
 	}
 	if (!o.top.empty()) {
-		auto v = parse_int("--top", o.top, 1, 1000000);
+		ASSIGN_OR_RETURN(auto v, parse_int("--top", o.top, 1, 1000000));
 
-		if (!v)
-			return v.error();
-		q.top = static_cast<std::size_t>(*v);
+		q.top = static_cast<std::size_t>(v);
 	}
 	if (!o.watch.empty()) {
-		auto v = parse_decimal("--watch", o.watch, 0.1, 3600);
-
-		if (!v)
-			return v.error();
-		q.watch_s = *v;
+		ASSIGN_OR_RETURN(q.watch_s, parse_decimal("--watch", o.watch, 0.1, 3600));
 	}
 	return q;
 }
@@ -182,19 +174,16 @@ Result<CreditQuery> CreditQuery::from(const CreditOptions &o)
 Result<CreditSnapshot> take_credit(CreditHost &host, const Files &files, const CreditQuery &query)
 {
 	CreditSnapshot s;
-	auto book = host.book();
-
-	if (!book)
-		return book.error();
+	ASSIGN_OR_RETURN(auto book, host.book());
 	const auto on = read_sysctl(files, "net.ipv4.tcp_swift.credit");
 
 	s.on = on && *on == "1";
 	if (auto names = host.devices()) // numbers are better than nothing
 		s.devices = std::move(*names);
 	s.time_ns = clock_ns(CLOCK_REALTIME);
-	s.interrupted = book->interrupted;
-	s.links = std::move(book->links);
-	choose_credit(std::move(book->flows), query, s);
+	s.interrupted = book.interrupted;
+	s.links = std::move(book.links);
+	choose_credit(std::move(book.flows), query, s);
 	return s;
 }
 

@@ -146,11 +146,7 @@ Result<DelaysQuery> DelaysQuery::from(const DelaysOptions &o)
 		q.dst.push_back(*prefix);
 	}
 	if (!o.interval.empty()) {
-		auto v = parse_decimal("--interval", o.interval, 0.1, 3600);
-
-		if (!v)
-			return v.error();
-		q.interval_s = *v;
+		ASSIGN_OR_RETURN(q.interval_s, parse_decimal("--interval", o.interval, 0.1, 3600));
 	}
 	return q;
 }

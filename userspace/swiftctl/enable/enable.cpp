@@ -169,35 +169,25 @@ private:
 	// What new connections depend on comes before what makes new connections use it.
 	Result<void> steps(const std::vector<Setting> &set)
 	{
-		if (auto r = load_module(); !r)
-			return r;
+		RETURN_IF_ERROR(load_module());
 		for (const Setting &s : set)
-			if (auto r = step({Kind::sysctl, std::string(sysctl_prefix) + s.name}, s.value); !r)
-				return r;
+			RETURN_IF_ERROR(step({Kind::sysctl, std::string(sysctl_prefix) + s.name}, s.value));
 		if (options_.qdisc == "fq") {
-			if (auto r = step({Kind::sysctl, default_qdisc_sysctl}, "fq"); !r)
-				return r;
+			RETURN_IF_ERROR(step({Kind::sysctl, default_qdisc_sysctl}, "fq"));
 			for (const std::string &dev : options_.ifaces)
-				if (auto r = qdisc_step(dev); !r)
-					return r;
+				RETURN_IF_ERROR(qdisc_step(dev));
 		}
 
-		auto allowed = read_sysctl(system_, allowed_cc_sysctl);
+		ASSIGN_OR_RETURN(auto allowed, read_sysctl(system_, allowed_cc_sysctl));
 
-		if (!allowed)
-			return allowed.error();
+		const std::string with = with_swift(allowed);
 
-		const std::string with = with_swift(*allowed);
-
-		if (auto r = step({Kind::sysctl, allowed_cc_sysctl}, with); !r)
-			return r;
+		RETURN_IF_ERROR(step({Kind::sysctl, allowed_cc_sysctl}, with));
 		if (!options_.no_default)
-			if (auto r = step({Kind::sysctl, default_cc_sysctl}, std::string(cc_name)); !r)
-				return r;
+			RETURN_IF_ERROR(step({Kind::sysctl, default_cc_sysctl}, std::string(cc_name)));
 		if (!options_.persist)
 			return {};
-		if (auto r = step({Kind::file, modules_file}, "tcp_swift\n"); !r)
-			return r;
+		RETURN_IF_ERROR(step({Kind::file, modules_file}, "tcp_swift\n"));
 		return step({Kind::file, sysctl_file}, sysctl_file_text(options_, set, with));
 	}
 
@@ -216,18 +206,15 @@ private:
 
 	Result<void> qdisc_step(const std::string &dev)
 	{
-		auto now = root_qdisc(system_, dev);
+		ASSIGN_OR_RETURN(auto now, root_qdisc(system_, dev));
 
-		if (!now)
-			return now.error();
+		const std::string wanted = now.value.starts_with("mq(") ? "mq(fq)" : "fq";
 
-		const std::string wanted = now->value.starts_with("mq(") ? "mq(fq)" : "fq";
-
-		if (now->by_hand && now->value != wanted) {
+		if (now.by_hand && now.value != wanted) {
 			outcome_.notes.push_back(fmt::format(
 				"{}: its root qdisc {} was set by hand and is left alone; for flows "
 				"that take turns put fq there: tc qdisc replace dev {} root fq",
-				dev, now->value, dev));
+				dev, now.value, dev));
 			return {};
 		}
 		return step({Kind::qdisc, dev}, wanted);
@@ -235,36 +222,33 @@ private:
 
 	Result<void> step(const Item &item, const std::string &wanted)
 	{
-		auto now = current(system_, item);
+		ASSIGN_OR_RETURN(auto now, current(system_, item));
 
-		if (!now)
-			return now.error();
-		if (same(item, *now, wanted)) {
-			outcome_.events.push_back({item, *now, *now, "already"});
+		if (same(item, now, wanted)) {
+			outcome_.events.push_back({item, now, now, "already"});
 			return {};
 		}
 		if (options_.dry_run) {
 			for (std::string &line : commands(item, wanted, options_.module_file))
 				outcome_.dry_lines.push_back(std::move(line));
-			outcome_.events.push_back({item, *now, wanted, "would set"});
+			outcome_.events.push_back({item, now, wanted, "would set"});
 			return {};
 		}
-		if (item.kind == Kind::sysctl && !*now)
+		if (item.kind == Kind::sysctl && !now)
 			return Error{"this kernel or module does not have the sysctl " + item.key};
 
-		remember(item, *now, wanted);
-		if (auto saved = state_.save(remembered_); !saved)
-			return saved;
-		done_.push_back({item, *now});
+		remember(item, now, wanted);
+		RETURN_IF_ERROR(state_.save(remembered_));
+		done_.push_back({item, now});
 		if (auto applied = apply(system_, item, wanted, options_.module_file); !applied) {
-			outcome_.events.push_back({item, *now, wanted, "failed"});
+			outcome_.events.push_back({item, now, wanted, "failed"});
 			// What the kernel answers when it has no such qdisc.
 			if (item.key == default_qdisc_sysctl && applied.error().code == ENOENT)
 				return Error{"this kernel has no fq queueing discipline (sch_fq); --qdisc keep "
 					     "does without, at more CPU"};
 			return applied;
 		}
-		outcome_.events.push_back({item, *now, wanted, "set"});
+		outcome_.events.push_back({item, now, wanted, "set"});
 		return item.kind == Kind::qdisc ? note_qdisc(item) : Result<void>();
 	}
 
@@ -272,11 +256,8 @@ private:
 	{
 		const auto known = std::find_if(remembered_.begin(), remembered_.end(),
 						[&](const Change &c) { return c.item == item; });
-		auto now = root_qdisc(system_, item.key);
-
-		if (!now)
-			return now.error();
-		known->left_as = now->detail;
+		ASSIGN_OR_RETURN(auto now, root_qdisc(system_, item.key));
+		known->left_as = now.detail;
 		return state_.save(remembered_);
 	}
 

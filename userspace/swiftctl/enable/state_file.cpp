@@ -141,12 +141,9 @@ Result<RootQdisc> root_qdisc(System &system, const std::string &dev)
 
 Result<std::uint64_t> gso_max_size(System &system, const std::string &dev)
 {
-	auto result = system.run({"ip", "-j", "-d", "link", "show", "dev", dev});
+	ASSIGN_OR_RETURN(auto result, system.run({"ip", "-j", "-d", "link", "show", "dev", dev}));
 
-	if (!result)
-		return result.error();
-
-	const Json list = Json::parse(result->out, nullptr, false);
+	const Json list = Json::parse(result.out, nullptr, false);
 
 	if (list.is_array() && !list.empty() && list[0].is_object()) {
 		const auto size = list[0].find("gso_max_size");
@@ -180,11 +177,8 @@ Result<std::vector<Change>> StateFile::load() const
 {
 	if (!system_.exists(path))
 		return std::vector<Change>{};
-	auto text = system_.read_file(path);
-
-	if (!text)
-		return text.error();
-	const Json j = Json::parse(*text, nullptr, false);
+	ASSIGN_OR_RETURN(auto text, system_.read_file(path));
+	const Json j = Json::parse(text, nullptr, false);
 	auto changes = changes_of(j);
 
 	if (!changes)

@@ -45,13 +45,10 @@ Result<std::vector<FleetMetric>> take_metrics(const FleetOptions &o)
 		for (const std::string &text : *texts) {
 			if (role == FleetRole::guardrail && text == "none" && texts->size() == 1)
 				continue;
-			auto metric = parse_fleet_metric(option, text, role);
-
-			if (!metric)
-				return metric.error();
-			if (std::any_of(all.begin(), all.end(), [&](const FleetMetric &m) { return m.name == metric->name; }))
-				return Error{fmt::format("{}: given twice", option), metric->name, "each metric once"};
-			all.push_back(std::move(*metric));
+			ASSIGN_OR_RETURN(auto metric, parse_fleet_metric(option, text, role));
+			if (std::any_of(all.begin(), all.end(), [&](const FleetMetric &m) { return m.name == metric.name; }))
+				return Error{fmt::format("{}: given twice", option), metric.name, "each metric once"};
+			all.push_back(std::move(metric));
 		}
 	for (FleetMetric m : fleet_metrics()) {
 		const bool given = std::any_of(all.begin(), all.end(), [&](const FleetMetric &a) { return a.name == m.name; });
@@ -87,8 +84,7 @@ Result<FleetPlan> plan_of(const FleetOptions &o, std::int64_t now_s, std::uint64
 
 	if (o.inventory.empty())
 		return Error{"--fleet plan: which --inventory?"};
-	if (auto taken = take_arms(o, plan); !taken)
-		return taken.error();
+	RETURN_IF_ERROR(take_arms(o, plan));
 	if (o.by != "racks" && o.by != "time")
 		return Error{"--by", o.by, "racks or time; not by host: hosts of both arms would meet on one link"};
 	if (!plain_name(o.name, "_-."))
@@ -102,19 +98,17 @@ Result<FleetPlan> plan_of(const FleetOptions &o, std::int64_t now_s, std::uint64
 	plan.rack_label = o.rack_label;
 	plan.match = o.match;
 
-	const auto metrics = take_metrics(o);
+	ASSIGN_OR_RETURN(const auto metrics, take_metrics(o));
 	const auto period = parse_span_s("--period", o.period, 60, span_max_s);
 	const auto periods = parse_int("--periods", o.periods, 1, static_cast<std::int64_t>(fleet_periods_max));
 	const auto carry_over = parse_span_s("--carry-over", o.carry_over, 0, span_max_s);
 	const auto seed = o.seed.empty() ? Result<std::int64_t>(static_cast<std::int64_t>(random_seed)) : parse_int("--seed", o.seed, 0, 1LL << 53);
 	const auto start = o.start.empty() ? Result<std::int64_t>((now_s / 3600 + 1) * 3600) : parse_utc("--start", o.start);
 
-	if (!metrics)
-		return metrics.error();
 	for (const auto *number : {&period, &periods, &carry_over, &seed, &start})
 		if (!*number)
 			return number->error();
-	plan.metrics = *metrics;
+	plan.metrics = metrics;
 	plan.period_s = *period;
 	plan.periods = static_cast<std::size_t>(*periods);
 	plan.carry_over_s = *carry_over;
@@ -126,11 +120,9 @@ Result<FleetPlan> plan_of(const FleetOptions &o, std::int64_t now_s, std::uint64
 // An inventory in JSON is what ansible-inventory has said; any other form is its to read.
 Result<std::vector<FleetRack>> racks_of(const FleetOptions &o)
 {
-	auto text = file_text(o.inventory);
+	ASSIGN_OR_RETURN(auto text, file_text(o.inventory));
 
-	if (!text)
-		return text.error();
-	if (!trim(*text).starts_with('{')) {
+	if (!trim(text).starts_with('{')) {
 		// Ansible refuses to run where the locale is none of UTF-8.
 		const auto listed = run_command({"env", "LC_ALL=C.UTF-8", "ansible-inventory", "-i", std::filesystem::absolute(o.inventory).string(), "--list"});
 
@@ -140,7 +132,7 @@ Result<std::vector<FleetRack>> racks_of(const FleetOptions &o)
 			return Error{fmt::format("{}: ansible-inventory: {}", o.inventory, trim(listed->err))};
 		text = listed->out;
 	}
-	return read_fleet_racks(o.inventory, *text, o.group, o.rack_var);
+	return read_fleet_racks(o.inventory, text, o.group, o.rack_var);
 }
 
 struct FleetSource {
@@ -156,40 +148,23 @@ Result<std::unique_ptr<FleetSource>> source_of(const FleetOptions &o)
 	if (o.prometheus.find("://") == std::string::npos) {
 		if (!o.token_file.empty() || !o.ca_file.empty())
 			return Error{"--token-file and --ca-file go with the URL of a --prometheus"};
-		const auto text = file_text(o.prometheus);
+		ASSIGN_OR_RETURN(const auto text, file_text(o.prometheus));
+		ASSIGN_OR_RETURN(auto dump, dump_source(o.prometheus, text));
 
-		if (!text)
-			return text.error();
-		auto dump = dump_source(o.prometheus, *text);
-
-		if (!dump)
-			return dump.error();
-		s->source = std::move(*dump);
+		s->source = std::move(dump);
 		return s;
 	}
-	if (auto good = check_url("--prometheus", o.prometheus); !good)
-		return good.error();
+	RETURN_IF_ERROR(check_url("--prometheus", o.prometheus));
 	if (!o.ca_file.empty())
-		if (const auto ca = file_text(o.ca_file); !ca)
-			return ca.error();
+		RETURN_IF_ERROR(file_text(o.ca_file));
 	if (!o.token_file.empty()) {
 		if (!o.prometheus.starts_with("https://") && !is_loopback_url(o.prometheus))
 			return Error{"--token-file", o.prometheus, "an https:// URL: the token would be sent in clear"};
-		const auto text = file_text(o.token_file);
-
-		if (!text)
-			return text.error();
-		auto header = bearer_header(o.token_file, *text);
-
-		if (!header)
-			return header.error();
-		access.authorization = std::move(*header);
+		ASSIGN_OR_RETURN(const auto text, file_text(o.token_file));
+		ASSIGN_OR_RETURN(access.authorization, bearer_header(o.token_file, text));
 	}
-	auto post = http_client();
-
-	if (!post)
-		return post.error();
-	s->source = prometheus_source(std::move(access), std::move(*post), s->warnings);
+	ASSIGN_OR_RETURN(auto post, http_client());
+	s->source = prometheus_source(std::move(access), std::move(post), s->warnings);
 	return s;
 }
 

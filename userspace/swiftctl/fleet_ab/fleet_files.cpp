@@ -120,8 +120,7 @@ Result<std::vector<FleetRack>> read_fleet_racks(const std::string &name, std::st
 	for (const std::string &host : hosts) {
 		std::string rack;
 
-		if (auto good = check_host_name(name + ": host", host); !good)
-			return good.error();
+		RETURN_IF_ERROR(check_host_name(name + ": host", host));
 		if (vars.is_object() && vars.contains(host) && vars[host].is_object() && vars[host].contains(rack_var)) {
 			const Json &v = vars[host][rack_var];
 

@@ -67,11 +67,8 @@ public:
 			request.headers.push_back(access_.authorization);
 		request.body = fmt::format("query={}&start={}&end={}&step={}", percent_encoded(q.query), q.start_s, q.end_s, q.step_s);
 
-		const auto reply = post_(request);
-
-		if (!reply)
-			return reply.error();
-		return answer_of(*reply, q);
+		ASSIGN_OR_RETURN(const auto reply, post_(request));
+		return answer_of(reply, q);
 	}
 
 private:
@@ -149,14 +146,11 @@ public:
 
 	Result<std::vector<PromSeries>> range(const RangeQuery &q) override
 	{
-		auto series = of_.range(q);
-
-		if (!series)
-			return series;
+		ASSIGN_OR_RETURN(auto series, of_.range(q));
 
 		Json result = Json::array();
 
-		for (const PromSeries &s : *series) {
+		for (const PromSeries &s : series) {
 			Json values = Json::array();
 
 			for (const auto &[time, value] : s.values)

@@ -28,12 +28,10 @@ namespace {
 
 Result<DiagDump> recorded(const std::string &path)
 {
-	auto bytes = real_system()->read_file(path);
+	ASSIGN_OR_RETURN(auto bytes, real_system()->read_file(path));
 	DiagDump dump;
 
-	if (!bytes)
-		return bytes.error();
-	const DiagStatus status = parse_diag(std::as_bytes(std::span(*bytes)), dump.flows);
+	const DiagStatus status = parse_diag(std::as_bytes(std::span(bytes)), dump.flows);
 
 	dump.interrupted = status.interrupted;
 	dump.bad_records = status.bad_records;
@@ -46,11 +44,8 @@ Result<DiagDump> all_flows(const FlowsOptions &options, std::span<const Fd> stor
 	if (!options.dump.empty())
 		return recorded(options.dump);
 
-	auto client = DiagClient::open();
-
-	if (!client)
-		return client.error();
-	return client->dump(states_connected, storages);
+	ASSIGN_OR_RETURN(auto client, DiagClient::open());
+	return client.dump(states_connected, storages);
 }
 
 // By the names that ours have: who has no rights to see BPF maps sees these.
@@ -118,24 +113,22 @@ Result<FlowSnapshot> take(const FlowsOptions &options, const FlowQuery &query, c
 	FlowSnapshot snapshot;
 	const bool live = options.root.empty() && options.dump.empty();
 	const std::vector<Fd> storages = live ? bpf_flow_storages() : std::vector<Fd>();
-	auto dump = all_flows(options, storages);
+	ASSIGN_OR_RETURN(auto dump, all_flows(options, storages));
 
-	if (!dump)
-		return dump.error();
 	if (live) {
 		where.netns.scan_own();
-		tell_whose(dump->flows, where.netns.own_name(), options, where);
+		tell_whose(dump.flows, where.netns.own_name(), options, where);
 	}
 	if (live && options.all_netns)
-		add_other_netns(*dump, snapshot, storages, options, where);
+		add_other_netns(dump, snapshot, storages, options, where);
 	snapshot.time_ns = clock_ns(CLOCK_REALTIME);
 	snapshot.module_loaded = module_loaded(system);
 	snapshot.bpf_loaded = !storages.empty() || bpf_registered(system);
 	snapshot.records_readable = !storages.empty() || system.is_root();
-	snapshot.interrupted = dump->interrupted;
-	snapshot.bad_records = dump->bad_records;
-	snapshot.malformed = dump->malformed;
-	choose(std::move(dump->flows), query, snapshot, verdict_options(system));
+	snapshot.interrupted = dump.interrupted;
+	snapshot.bad_records = dump.bad_records;
+	snapshot.malformed = dump.malformed;
+	choose(std::move(dump.flows), query, snapshot, verdict_options(system));
 	return snapshot;
 }
 

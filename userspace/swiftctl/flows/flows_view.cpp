@@ -269,11 +269,9 @@ Result<void> parse_ports(std::string_view flag, const std::vector<std::string> &
 			 std::vector<std::uint16_t> &out)
 {
 	for (const std::string &text : texts) {
-		auto port = parse_int(flag, text, 0, 65535);
+		ASSIGN_OR_RETURN(auto port, parse_int(flag, text, 0, 65535));
 
-		if (!port)
-			return port.error();
-		out.push_back(static_cast<std::uint16_t>(*port));
+		out.push_back(static_cast<std::uint16_t>(port));
 	}
 	return {};
 }
@@ -332,22 +330,14 @@ Result<FlowQuery> FlowQuery::from(const FlowsOptions &o)
 	FlowQuery q;
 
 	q.every_cc = o.all;
-	if (auto r = parse_prefixes("--src", o.src, q.src); !r)
-		return r.error();
-	if (auto r = parse_prefixes("--dst", o.dst, q.dst); !r)
-		return r.error();
-	if (auto r = parse_ports("--sport", o.sport, q.sport); !r)
-		return r.error();
-	if (auto r = parse_ports("--dport", o.dport, q.dport); !r)
-		return r.error();
-	if (auto r = parse_sort(o.sort, q); !r)
-		return r.error();
+	RETURN_IF_ERROR(parse_prefixes("--src", o.src, q.src));
+	RETURN_IF_ERROR(parse_prefixes("--dst", o.dst, q.dst));
+	RETURN_IF_ERROR(parse_ports("--sport", o.sport, q.sport));
+	RETURN_IF_ERROR(parse_ports("--dport", o.dport, q.dport));
+	RETURN_IF_ERROR(parse_sort(o.sort, q));
 	if (!o.min_fabric_us.empty()) {
-		auto v = parse_decimal("--min-fabric-us", o.min_fabric_us, 0, 4294967);
-
-		if (!v)
-			return v.error();
-		q.min_fabric_us = *v;
+		ASSIGN_OR_RETURN(q.min_fabric_us,
+				 parse_decimal("--min-fabric-us", o.min_fabric_us, 0, 4294967));
 	}
 	if (o.limit_by == "fabric")
 		q.limit = Limit::fabric;
@@ -361,18 +351,12 @@ Result<FlowQuery> FlowQuery::from(const FlowsOptions &o)
 			return Error{"--held-by", o.held_by, std::string(bounds_allowed)};
 	}
 	if (!o.top.empty()) {
-		auto v = parse_int("--top", o.top, 1, 1000000);
+		ASSIGN_OR_RETURN(auto v, parse_int("--top", o.top, 1, 1000000));
 
-		if (!v)
-			return v.error();
-		q.top = static_cast<std::size_t>(*v);
+		q.top = static_cast<std::size_t>(v);
 	}
 	if (!o.watch.empty()) {
-		auto v = parse_decimal("--watch", o.watch, 0.1, 3600);
-
-		if (!v)
-			return v.error();
-		q.watch_s = *v;
+		ASSIGN_OR_RETURN(q.watch_s, parse_decimal("--watch", o.watch, 0.1, 3600));
 	}
 	return q;
 }

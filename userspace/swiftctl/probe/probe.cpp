@@ -36,24 +36,15 @@ class Run : public Prober {
 public:
 	static Result<std::unique_ptr<Run>> open(const ProbePlan &plan, Nics &nics)
 	{
-		auto client = ProbeClient::open({plan.size_bytes, plan.iface, plan.dscp, plan.timeout_ns, 2 * plan.interval_ns},
-						plan.keys, nics);
-
-		if (!client)
-			return client.error();
-		auto run = std::make_unique<Run>(plan, nics, std::move(*client));
+		ASSIGN_OR_RETURN(auto client, ProbeClient::open({plan.size_bytes, plan.iface, plan.dscp, plan.timeout_ns, 2 * plan.interval_ns},
+						plan.keys, nics));
+		auto run = std::make_unique<Run>(plan, nics, std::move(client));
 
 		for (const std::string &name : plan.targets) {
-			auto address = resolve_probe(name, probe_port);
+			ASSIGN_OR_RETURN(auto address, resolve_probe(name, probe_port));
 
-			if (!address)
-				return address.error();
-
-			auto added = run->client_.add(*address);
-
-			if (!added)
-				return added.error();
-			run->targets_.push_back({name, *address, {}, 0, {}, {}});
+			RETURN_IF_ERROR(run->client_.add(address));
+			run->targets_.push_back({name, address, {}, 0, {}, {}});
 		}
 		return run;
 	}

@@ -21,11 +21,8 @@ Result<void> number(std::string_view name, const std::string &text, std::int64_t
 	if (text.empty())
 		return {};
 
-	auto v = parse_int(name, text, min, max);
-
-	if (!v)
-		return v.error();
-	value = static_cast<T>(*v);
+	ASSIGN_OR_RETURN(auto v, parse_int(name, text, min, max));
+	value = static_cast<T>(v);
 	return {};
 }
 
@@ -35,11 +32,8 @@ Result<void> milliseconds(std::string_view name, const std::string &text, double
 	if (text.empty())
 		return {};
 
-	auto v = parse_decimal(name, text, min, max);
-
-	if (!v)
-		return v.error();
-	value_ns = static_cast<std::int64_t>(*v * 1e6);
+	ASSIGN_OR_RETURN(auto v, parse_decimal(name, text, min, max));
+	value_ns = static_cast<std::int64_t>(v * 1e6);
 	return {};
 }
 
@@ -70,8 +64,7 @@ Result<ProbePlan> responder_plan(const ProbeOptions &o, ProbePlan plan)
 
 	if (const auto other = prober_option(o); !other.empty())
 		return Error{fmt::format("--respond and {} exclude each other", other)};
-	if (auto r = number("--port", o.port, 1, 65535, port); !r)
-		return r.error();
+	RETURN_IF_ERROR(number("--port", o.port, 1, 65535, port));
 	if (o.bind.empty()) {
 		plan.bind = any_address(port);
 		return plan;
@@ -82,11 +75,8 @@ Result<ProbePlan> responder_plan(const ProbeOptions &o, ProbePlan plan)
 	if (!address)
 		return Error{"--bind", o.bind, "an IPv4 or IPv6 address of this host"};
 
-	auto bound = resolve_probe(address->v6 ? "[" + o.bind + "]" : o.bind, port);
-
-	if (!bound)
-		return bound.error();
-	plan.bind = {*bound};
+	ASSIGN_OR_RETURN(auto bound, resolve_probe(address->v6 ? "[" + o.bind + "]" : o.bind, port));
+	plan.bind = {bound};
 	return plan;
 }
 
@@ -136,14 +126,11 @@ Result<ProbePlan> ProbePlan::from(const ProbeOptions &o, const std::string &file
 
 	p.targets = o.targets;
 	for (const std::string &t : o.targets)
-		if (auto port = probe_port_of(t); !port)
-			return port.error();
+		RETURN_IF_ERROR(probe_port_of(t));
 	if (!o.targets_file.empty()) {
-		auto more = parse_targets(o.targets_file, file);
+		ASSIGN_OR_RETURN(auto more, parse_targets(o.targets_file, file));
 
-		if (!more)
-			return more.error();
-		p.targets.insert(p.targets.end(), more->begin(), more->end());
+		p.targets.insert(p.targets.end(), more.begin(), more.end());
 	}
 	if (p.targets.empty())
 		return Error{o.targets_file.empty() ? "no target given" : "no target in " + o.targets_file};
@@ -151,25 +138,17 @@ Result<ProbePlan> ProbePlan::from(const ProbeOptions &o, const std::string &file
 		return Error{"too many targets", std::to_string(p.targets.size()),
 			     "at most " + std::to_string(max_targets)};
 	if (!o.watch.empty()) {
-		auto v = parse_decimal("--watch", o.watch, 0.1, 3600);
-
-		if (!v)
-			return v.error();
-		p.watch_s = *v;
+		ASSIGN_OR_RETURN(p.watch_s, parse_decimal("--watch", o.watch, 0.1, 3600));
 		p.count = 0;
 	}
-	if (auto r = number("--count", o.count, 1, 1000000000, p.count); !r)
-		return r.error();
-	if (auto r = milliseconds("--interval", o.interval_ms, 0.01, 60000, p.interval_ns); !r)
-		return r.error();
-	if (auto r = milliseconds("--timeout", o.timeout_ms, 1, 2000, p.timeout_ns); !r)
-		return r.error();
+	RETURN_IF_ERROR(number("--count", o.count, 1, 1000000000, p.count));
+	RETURN_IF_ERROR(milliseconds("--interval", o.interval_ms, 0.01, 60000, p.interval_ns));
+	RETURN_IF_ERROR(milliseconds("--timeout", o.timeout_ms, 1, 2000, p.timeout_ns));
 	// What is signed is longer.
 	p.size_bytes = o.key_file.empty() ? probe_min_bytes : probe_signed_min_bytes;
 	if (auto r = number("--size", o.size, static_cast<std::int64_t>(p.size_bytes), probe_max_bytes, p.size_bytes); !r)
 		return r.error();
-	if (auto r = number("--dscp", o.dscp, 0, 63, p.dscp); !r)
-		return r.error();
+	RETURN_IF_ERROR(number("--dscp", o.dscp, 0, 63, p.dscp));
 
 	const double least_ms = static_cast<double>(p.targets.size()) * 1e3 / max_rate_pps;
 

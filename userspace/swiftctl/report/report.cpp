@@ -41,8 +41,7 @@ Result<void> write_report(const std::string &path, const std::string &content)
 {
 	std::error_code none;
 
-	if (auto can = can_write_report(path); !can)
-		return can;
+	RETURN_IF_ERROR(can_write_report(path));
 	if (std::filesystem::exists(path, none) && !std::filesystem::is_regular_file(path, none)) {
 		std::ofstream file(path, std::ios::binary);
 

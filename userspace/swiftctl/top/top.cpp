@@ -36,13 +36,12 @@ class Looks {
 public:
 	static Result<Looks> open(const TopOptions &options)
 	{
-		auto observer = FlowObserver::open(table_options(options.all), bpf_flow_storages);
+		ASSIGN_OR_RETURN(auto observer,
+				 FlowObserver::open(table_options(options.all), bpf_flow_storages));
 
-		if (!observer)
-			return observer.error();
 		if (options.all_netns)
-			observer->look_at(NetnsScope::all);
-		Looks looks(std::move(*observer));
+			observer.look_at(NetnsScope::all);
+		Looks looks(std::move(observer));
 
 		if (options.processes)
 			looks.processes_ = std::make_shared<SocketProcesses>(Cgroups::find_mount());
@@ -51,14 +50,12 @@ public:
 
 	Result<TopShot> look()
 	{
-		auto seen = observer_.look();
+		ASSIGN_OR_RETURN(auto seen, observer_.look());
 		TopShot shot;
 
-		if (!seen)
-			return seen.error();
-		shot.flows = std::move(seen->flows);
-		if (seen->netns_trouble)
-			shot.netns_trouble = seen->netns_trouble->text();
+		shot.flows = std::move(seen.flows);
+		if (seen.netns_trouble)
+			shot.netns_trouble = seen.netns_trouble->text();
 		if (processes_)
 			shot.process_of = [all = processes_](std::uint32_t inode, const std::string &cgroup) {
 				return all->find(inode, cgroup);

@@ -26,11 +26,8 @@ Result<void> read(std::string_view name, const std::string &text, double min, do
 {
 	if (text.empty())
 		return {};
-	auto value = parse_decimal(name, text, min, max);
-
-	if (!value)
-		return value.error();
-	put(*value * scale);
+	ASSIGN_OR_RETURN(auto value, parse_decimal(name, text, min, max));
+	put(value * scale);
 	return {};
 }
 
@@ -244,11 +241,7 @@ Result<TunePlan> TunePlan::from(const TuneVerbOptions &o)
 		if (o.variant.empty())
 			return Error{"--dst: the module has one target for all destinations", o.dst,
 				     "with --bpf NAME"};
-		auto prefix = Prefix::parse(o.dst);
-
-		if (!prefix)
-			return prefix.error();
-		plan.prefix = *prefix;
+		ASSIGN_OR_RETURN(plan.prefix, Prefix::parse(o.dst));
 	}
 	if (o.undo && (o.apply || o.restore))
 		return Error{"--undo goes alone: it changes back, and tunes nothing"};
@@ -267,8 +260,7 @@ Result<TunePlan> TunePlan::from(const TuneVerbOptions &o)
 	      read("--hold", o.hold_s, 0, 1e9, 1, [&](double v) { t.hold_s = v; })})
 		if (!ok)
 			return ok.error();
-	if (auto ok = t.check(); !ok)
-		return ok.error();
+	RETURN_IF_ERROR(t.check());
 	return plan;
 }
 
