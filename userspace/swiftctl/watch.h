@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "interface.h"
 #include "result.h"
 #include "terminal.h"
 #include "verb.h"
@@ -18,11 +19,9 @@ namespace swift {
 
 // Blocks the signals that end a watch, so that they end it between two screens. On the way
 // out they are ignored: a second one must not spoil the exit status.
-class StopSignals {
+class StopSignals : NonCopyable {
 public:
 	StopSignals();
-	StopSignals(const StopSignals &) = delete;
-	StopSignals &operator=(const StopSignals &) = delete;
 	~StopSignals();
 
 	// True if it is time to stop.

@@ -24,6 +24,7 @@
 #include "clock_ns.h"
 #include "fd.h"
 #include "gzip.h"
+#include "interface.h"
 #include "system.h"
 #include "text.h"
 #include "worker.h"
@@ -200,11 +201,9 @@ struct RequestState {
 };
 
 // An answer on its way: its text stays for as long as its reader takes.
-class Sending {
+class Sending : NonCopyable {
 public:
 	Sending(Server &server, SharedText text) : server_(server), text_(std::move(text)) {}
-	Sending(const Sending &) = delete;
-	Sending &operator=(const Sending &) = delete;
 	~Sending();
 
 private:

@@ -29,6 +29,7 @@
 #include "built_in.h"
 #include "clock_ns.h"
 #include "fd.h"
+#include "interface.h"
 #include "text.h"
 #include "uapi/tcp_swift.h"
 
@@ -59,15 +60,13 @@ Error bpf_error(const std::string &what, int code)
 }
 
 // What libbpf says while an object lives. Its callback has no argument for this.
-class LibbpfMessages {
+class LibbpfMessages : NonCopyable {
 public:
 	LibbpfMessages()
 	{
 		sink() = &last_;
 		libbpf_set_print(print);
 	}
-	LibbpfMessages(const LibbpfMessages &) = delete;
-	LibbpfMessages &operator=(const LibbpfMessages &) = delete;
 	~LibbpfMessages() { sink() = nullptr; }
 
 	// The first warning: those that follow are about what follows from it.

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "diag.h"
+#include "interface.h"
 #include "maps.h"
 #include "telemetry.h"
 #include "text.h"
@@ -126,11 +127,9 @@ struct BpfVariants::Plan {
 };
 
 // Runs backwards what was put on it, unless all went well.
-class BpfVariants::Undo {
+class BpfVariants::Undo : NonCopyable {
 public:
 	Undo() = default;
-	Undo(const Undo &) = delete;
-	Undo &operator=(const Undo &) = delete;
 	~Undo()
 	{
 		for (; !steps_.empty(); steps_.pop_back())

@@ -10,6 +10,7 @@
 
 #include "bpf_variant.h"
 #include "files.h"
+#include "interface.h"
 #include "result.h"
 
 namespace swift {
@@ -25,13 +26,8 @@ struct TargetSettings {
 	[[nodiscard]] std::string text() const;
 };
 
-class TargetKnob {
+class TargetKnob : public Interface {
 public:
-	TargetKnob() = default;
-	TargetKnob(const TargetKnob &) = delete;
-	TargetKnob &operator=(const TargetKnob &) = delete;
-	virtual ~TargetKnob() = default;
-
 	[[nodiscard]] virtual std::string name() const = 0; // "net.ipv4.tcp_swift", "bpf_swift 10.0.0.0/8"
 	[[nodiscard]] virtual std::string cc() const = 0; // whose flows
 	// For a file name; tells apart what is set apart.

@@ -12,6 +12,7 @@
 #include "ab_process.h"
 #include "ab_result.h"
 #include "fleet_ab.h"
+#include "interface.h"
 #include "verb.h"
 
 namespace swift {
@@ -62,13 +63,8 @@ struct AbProgress {
 	double left_s = 0; // of all
 };
 
-class AbListener {
+class AbListener : public Interface {
 public:
-	AbListener() = default;
-	AbListener(const AbListener &) = delete;
-	AbListener &operator=(const AbListener &) = delete;
-	virtual ~AbListener() = default;
-
 	virtual void progress(const AbProgress &p) = 0; // each tenth of a second
 	virtual void done(const AbProgress &p, const AbRun &run) = 0;
 	virtual void failed(const AbProgress &p, const std::string &reason, bool again) = 0;

@@ -12,6 +12,7 @@
 
 #include "credit_book.h"
 #include "files.h"
+#include "interface.h"
 #include "table.h"
 #include "verb.h"
 
@@ -39,13 +40,8 @@ struct CreditQuery {
 };
 
 // Whom to ask. An interface, so that tests put a made-up module in its place. It decides nothing.
-class CreditHost {
+class CreditHost : public Interface {
 public:
-	CreditHost() = default;
-	CreditHost(const CreditHost &) = delete;
-	CreditHost &operator=(const CreditHost &) = delete;
-	virtual ~CreditHost() = default;
-
 	virtual Result<CreditBook> book() = 0;
 	// Names of devices by their ifindex.
 	virtual Result<std::map<std::uint32_t, std::string>> devices() = 0;

@@ -20,6 +20,7 @@
 #include "clock_ns.h"
 #include "fd.h"
 #include "flow_observer.h"
+#include "interface.h"
 #include "netns.h"
 #include "say.h"
 #include "system.h"
@@ -101,7 +102,7 @@ private:
 };
 
 // The terminal, put back as it was in the end.
-class Screen {
+class Screen : NonCopyable {
 public:
 	explicit Screen(bool colours) : screen_(newterm(nullptr, stdout, stdin))
 	{
@@ -122,8 +123,6 @@ public:
 				init_pair(static_cast<short>(pair), static_cast<short>(colour), -1);
 		}
 	}
-	Screen(const Screen &) = delete;
-	Screen &operator=(const Screen &) = delete;
 	~Screen()
 	{
 		if (!screen_)
