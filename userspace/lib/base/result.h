@@ -56,6 +56,12 @@ private:
 	std::optional<Error> error_;
 };
 
+// @result with another beginning of its Error's text.
+template <typename T> Result<T> prefixed(const std::string &beginning, Result<T> result)
+{
+	return result ? std::move(result) : Result<T>(Error{beginning + result.error().text(), {}, {}, result.error().code});
+}
+
 } // namespace swift
 
 // For functions that return a Result themselves; the Error goes on to the caller as it is:

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "bpf_clocks.h"
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <set>

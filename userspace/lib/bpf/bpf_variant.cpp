@@ -271,8 +271,7 @@ Result<BpfVariants::Plan> BpfVariants::plan(const BpfLoadRequest &request, BpfRe
 	plan.file = object_text(request.file, request.name);
 	plan.by_link = host_.abilities().ops_links && !request.plain;
 
-	ASSIGN_OR_RETURN(auto object, open_object(host_, request.file, request.name));
-	plan.object = std::move(object);
+	ASSIGN_OR_RETURN(plan.object, open_object(host_, request.file, request.name));
 	for (const BpfMap &m : plan.object->maps()) {
 		if (m.ops && !plan.ops_map.empty())
 			return Error{"more than one congestion control in the object", plan.file};
@@ -334,8 +333,7 @@ Result<BpfVariants::Plan> BpfVariants::plan(const BpfLoadRequest &request, BpfRe
 		plan.cgroup = request.cgroup;
 		return plan;
 	}
-	ASSIGN_OR_RETURN(auto root, root_cgroup());
-	plan.cgroup = root;
+	ASSIGN_OR_RETURN(plan.cgroup, root_cgroup());
 	return plan;
 }
 
@@ -960,6 +958,32 @@ BpfReport BpfVariants::set(const BpfSetRequest &request)
 		return refused(ok.error());
 	}
 	return report;
+}
+
+Result<void> BpfVariants::set(const BpfSetRequest &request, double patience_s)
+{
+	using Clock = std::chrono::steady_clock;
+	const auto until = Clock::now() + std::chrono::duration<double>(patience_s);
+
+	for (;;) {
+		const BpfReport report = set(request);
+
+		if (!report.error)
+			return {};
+		if (report.error->code != EWOULDBLOCK || Clock::now() >= until)
+			return *report.error;
+		std::this_thread::sleep_for(std::chrono::milliseconds(10));
+	}
+}
+
+Result<const BpfValues *> BpfSettings::values_of(const std::string &prefix) const
+{
+	if (prefix.empty())
+		return &values;
+	ASSIGN_OR_RETURN(const auto wanted, BpfPrefix::parse(prefix));
+	const auto profile = std::find_if(profiles.begin(), profiles.end(), [&](const auto &p) { return p.first == wanted; });
+
+	return profile != profiles.end() ? &profile->second : &values;
 }
 
 /* --- Listing -------------------------------------------------------------------------------- */

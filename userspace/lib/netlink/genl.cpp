@@ -16,22 +16,15 @@ constexpr std::uint8_t controller_version = 2;
 NetlinkStatus parse_family(Bytes bytes, std::optional<std::uint16_t> &family, std::uint32_t sequence)
 {
 	return for_messages(bytes, sequence, [&](const nlmsghdr &head, Bytes payload) {
-		bool good = true;
+		std::uint16_t id = 0;
 
 		if (head.nlmsg_type != GENL_ID_CTRL)
 			return true;
-		const bool whole =
-			for_attributes(skip(payload, GENL_HDRLEN), [&](int type, Bytes value) {
-				std::uint16_t id = 0;
+		const bool good = take_attributes(skip(payload, GENL_HDRLEN), {{CTRL_ATTR_FAMILY_ID, id}});
 
-				if (type != CTRL_ATTR_FAMILY_ID)
-					return;
-				take_whole(value, id, good);
-				if (id >= NLMSG_MIN_TYPE)
-					family = id;
-			});
-
-		return whole && good;
+		if (id >= NLMSG_MIN_TYPE)
+			family = id;
+		return good;
 	});
 }
 

@@ -20,11 +20,6 @@ std::string target_text(const PolicyRule &r)
 			   r.line);
 }
 
-Error about(const std::string &what, const Error &e)
-{
-	return Error{what + ": " + e.text(), {}, {}, e.code};
-}
-
 } // namespace
 
 PolicyRun::PolicyRun(Files &files, MakePlace make_place, std::string netns)
@@ -36,11 +31,9 @@ Result<std::unique_ptr<PolicyRun>> PolicyRun::begin(Files &files, MakePlace make
 						    bool resume)
 {
 	auto run = std::unique_ptr<PolicyRun>(new PolicyRun(files, std::move(make_place), std::move(netns)));
-	auto lock = files.lock(std::string(state_dir(Keeper::service)) + "/policy-" + run->netns_ + ".lock");
+	const std::string lock_path = std::string(state_dir(Keeper::service)) + "/policy-" + run->netns_ + ".lock";
 
-	if (!lock)
-		return about("the policy of this network namespace", lock.error());
-	run->lock_ = *lock;
+	ASSIGN_OR_RETURN(run->lock_, prefixed("the policy of this network namespace: ", files.lock(lock_path)));
 	ASSIGN_OR_RETURN(auto record, load_policy_record(files, run->netns_));
 	if (!record)
 		return run;
@@ -65,8 +58,7 @@ Result<PolicyRun::Held> PolicyRun::hold(const std::string &of, const std::string
 	held.place = make_place_(of, prefix);
 	ASSIGN_OR_RETURN(held.lock,
 			 files_.lock(std::string(state_dir(Keeper::service)) + "/tune-" + held.place->key() + ".lock"));
-	ASSIGN_OR_RETURN(auto now, held.place->read());
-	held.expected = std::move(now);
+	ASSIGN_OR_RETURN(held.expected, held.place->read());
 	return held;
 }
 
@@ -132,19 +124,16 @@ Result<std::vector<PolicyRule>> PolicyRun::fitting(const Policy &policy, const M
 						  [](const PolicyRule *r) { return r->dscp.has_value(); });
 		const PolicyRule *best = nullptr;
 		const auto place = make_place(where.first, where.second);
-		Result<int> dscp = -1;
+		const std::string which = target_text(*rules[0]) + ": ";
+		int dscp = -1;
 
-		if (auto there = place->read(); !there)
-			return about(target_text(*rules[0]), there.error());
+		RETURN_IF_ERROR(prefixed(which, place->read()));
 		if (by_class) {
-			dscp = place->dscp();
-			if (!dscp)
-				return about(target_text(*rules[0]), dscp.error());
-			classes.push_back(
-				fmt::format("{} gives its flows class {}", place->name(), class_text(*dscp)));
+			ASSIGN_OR_RETURN(dscp, prefixed(which, place->dscp()));
+			classes.push_back(fmt::format("{} gives its flows class {}", place->name(), class_text(dscp)));
 		}
 		for (const PolicyRule *r : rules)
-			if (r->dscp ? *r->dscp == *dscp : !best)
+			if (r->dscp ? *r->dscp == dscp : !best)
 				best = r;
 		if (best)
 			all.push_back(*best);
@@ -168,19 +157,16 @@ Result<void> PolicyRun::add(const PolicyRule &rule)
 		record_.places.erase(at);
 		held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(i));
 	}
-	auto held = hold(rule.of, rule.prefix);
-
-	if (!held)
-		return about(target_text(rule), held.error());
+	ASSIGN_OR_RETURN(auto held, prefixed(target_text(rule) + ": ", hold(rule.of, rule.prefix)));
 	// A variant's own before its profiles, which are made of it.
 	const auto before = std::find_if(record_.places.begin(), record_.places.end(), [&](const auto &p) {
 		return std::pair(p.of, p.prefix) > std::pair(rule.of, rule.prefix);
 	});
 	const auto to = before - record_.places.begin();
-	const PlaceValues now = held->expected;
+	const PlaceValues now = held.expected;
 
 	record_.places.insert(before, {rule.of, rule.prefix, now, now, now, false});
-	held_.insert(held_.begin() + to, std::move(*held));
+	held_.insert(held_.begin() + to, std::move(held));
 	return {};
 }
 
@@ -243,7 +229,7 @@ Result<void> PolicyRun::apply(const std::string &text, const Policy &policy, dou
 
 		if (!values) {
 			forget_spent();
-			return about(target_text(*rule), values.error());
+			return prefixed(target_text(*rule) + ": ", values).error();
 		}
 		p.now = std::move(*values);
 	}
@@ -278,7 +264,7 @@ Result<void> PolicyRun::write(const PolicyRecord &record, PlaceValues PolicyReco
 			written.emplace_back(i, std::exchange(h.expected, to));
 			continue;
 		}
-		Error why = about(h.place->name(), ok.error());
+		Error why = prefixed(h.place->name() + ": ", ok).error();
 
 		for (auto at = written.rbegin(); at != written.rend(); ++at) {
 			Held &done = held_[at->first];

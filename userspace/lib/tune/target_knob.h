@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "bpf_variant.h"
 #include "files.h"
@@ -25,6 +27,11 @@ struct TargetSettings {
 	// "target_policy=static base_target_ns=25000 hop_target_ns=0 rtt_epsilon_ns=5000"
 	[[nodiscard]] std::string text() const;
 };
+
+// Of the module, by their names below net.ipv4.tcp_swift.
+using TunableValues = std::vector<std::pair<std::string, std::string>>;
+// In this order; whole, or an Error and @old.
+Result<void> write_tunables(Files &files, const TunableValues &values, const TunableValues &old);
 
 class TargetKnob : public Interface {
 public:

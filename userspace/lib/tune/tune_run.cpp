@@ -28,9 +28,7 @@ std::optional<TargetSettings> settings_of(const Json &j)
 {
 	TargetSettings s;
 
-	if (!j.is_object() || !j.contains("target_policy") || !j["target_policy"].is_string())
-		return std::nullopt;
-	s.policy = j["target_policy"].get<std::string>();
+	s.policy = text_member(j, "target_policy").value_or(""); // which is none
 	for (const auto &[key, value] :
 	     {std::pair<const char *, std::uint32_t *>{"base_target_ns", &s.base_target_ns},
 	      {"hop_target_ns", &s.hop_target_ns},
@@ -84,9 +82,8 @@ Result<std::optional<State>> load_record(const Files &files, const std::string &
 		return std::optional<State>();
 	ASSIGN_OR_RETURN(auto text, files.read_record(path));
 	const Json j = Json::parse(text, nullptr, false);
-	const bool told = j.is_object() && j.contains("boot_id") && j["boot_id"].is_string();
 
-	if (j.is_object() && (told ? j["boot_id"].get<std::string>() : "") != boot_id(files))
+	if (j.is_object() && text_member(j, "boot_id").value_or("") != boot_id(files))
 		return std::optional<State>();
 	if (j.is_object() && j.value("schema", 0) == run_schema && j.contains("before") &&
 	    j.contains("kept") && j.contains("trial") && j.contains("running") && j["running"].is_boolean()) {
@@ -129,14 +126,18 @@ bool counts(const FlowSet &set, const FlowRow &row, const std::string &cc,
 }
 
 // @held: what Files::lock() says.
-Error cannot_tune(const TargetKnob &knob, const Error &held)
+Result<std::shared_ptr<void>> hold(Files &files, const TargetKnob &knob)
 {
-	std::string why = held.text();
+	auto held = files.lock(lock_path(knob));
+
+	if (held)
+		return held;
+	std::string why = held.error().text();
 
 	// A service is never done.
 	if (why.starts_with("another swiftd "))
 		why = why.substr(0, why.rfind("; ")) + "; switch [tune] and [policy] off in its configuration, or stop it";
-	return Error{"cannot tune " + knob.name() + ": " + why, {}, {}, held.code};
+	return Error{"cannot tune " + knob.name() + ": " + why, {}, {}, held.error().code};
 }
 
 } // namespace
@@ -250,11 +251,7 @@ Result<std::unique_ptr<TuneRun>> TuneRun::begin(Files &files, TargetKnob &knob,
 	auto run = std::unique_ptr<TuneRun>(new TuneRun(files, knob, options, prefix, keeper));
 
 	if (apply) {
-		auto lock = files.lock(lock_path(knob));
-
-		if (!lock)
-			return cannot_tune(knob, lock.error());
-		run->lock_ = *lock;
+		ASSIGN_OR_RETURN(run->lock_, hold(files, knob));
 	}
 	ASSIGN_OR_RETURN(auto now, knob.read());
 	run->now_ = run->before_ = now;
@@ -464,10 +461,7 @@ void TuneRun::let_go()
 
 Result<TargetSettings> TuneRun::undo(Files &files, TargetKnob &knob)
 {
-	auto lock = files.lock(lock_path(knob));
-
-	if (!lock)
-		return cannot_tune(knob, lock.error());
+	ASSIGN_OR_RETURN(const auto lock, hold(files, knob));
 	ASSIGN_OR_RETURN(auto state, load_state(files, knob));
 	if (!state)
 		return Error{"no tuning of " + knob.name() + " has changed anything"};
