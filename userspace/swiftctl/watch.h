@@ -13,7 +13,6 @@
 #include "interface.h"
 #include "result.h"
 #include "terminal.h"
-#include "verb.h"
 
 namespace swift {
 
@@ -43,6 +42,6 @@ private:
 // @more: see redraw().
 using Lines = std::vector<std::string>;
 using Draw = std::function<Result<Lines>(const Terminal &)>;
-int watch(const Verb &verb, double every_s, bool json, const std::string &more, const Draw &draw);
+Result<int> watch(double every_s, bool json, const std::string &more, const Draw &draw);
 
 } // namespace swift

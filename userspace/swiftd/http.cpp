@@ -55,11 +55,7 @@ double seconds_now(clockid_t clock)
 
 Result<std::string> read_secret(const std::string &what, const std::string &path)
 {
-	auto text = real_system()->read_file(path);
-
-	if (!text)
-		return Error{what + ": " + text.error().text()};
-	return text;
+	return prefixed(what + ": ", real_system()->read_file(path));
 }
 
 // Its time tells nothing of where they differ.

@@ -3,7 +3,6 @@
 // state; what cannot be read or set changes nothing.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>

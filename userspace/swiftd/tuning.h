@@ -4,7 +4,6 @@
 // anew.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>

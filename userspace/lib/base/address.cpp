@@ -106,4 +106,20 @@ bool Prefix::contains(const Address &candidate) const
 	return rest == 0 || ((a.bytes[whole_bytes] ^ address.bytes[whole_bytes]) >> (8 - rest)) == 0;
 }
 
+bool any_contains(const std::vector<Prefix> &prefixes, const Address &a)
+{
+	return prefixes.empty() || std::any_of(prefixes.begin(), prefixes.end(), [&](const Prefix &p) { return p.contains(a); });
+}
+
+Result<std::vector<Prefix>> parse_prefixes(std::string_view flag, const std::vector<std::string> &texts)
+{
+	std::vector<Prefix> all;
+
+	for (const std::string &text : texts) {
+		ASSIGN_OR_RETURN(const auto prefix, prefixed(std::string(flag) + ": ", Prefix::parse(text)));
+		all.push_back(prefix);
+	}
+	return all;
+}
+
 } // namespace swift

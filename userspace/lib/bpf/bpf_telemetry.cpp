@@ -50,15 +50,6 @@ std::uint32_t id_in(const std::string &pin)
 	return id ? static_cast<std::uint32_t>(*id) : 0;
 }
 
-Result<std::uint32_t> number(std::string_view name, const std::string &text, std::uint32_t otherwise,
-			     std::int64_t min, std::int64_t max)
-{
-	if (text.empty())
-		return otherwise;
-	ASSIGN_OR_RETURN(auto v, parse_int(name, text, min, max));
-	return static_cast<std::uint32_t>(v);
-}
-
 // As the map has it: of the mapped address.
 Result<bpf_swift_prefix> network(const std::string &text)
 {
@@ -241,16 +232,18 @@ void BpfTelemetry::forget(const std::string &name)
 Result<BpfTelemetry::Plan> BpfTelemetry::plan(const TelemetryRequest &r, BpfReport &report) const
 {
 	Plan plan;
-	const auto v4_len = number("--v4-len", r.v4_len, TELEMETRY_V4_LEN, 0, 32);
-	const auto v6_len = number("--v6-len", r.v6_len, TELEMETRY_V6_LEN, 0, 128);
-	const auto flows = number("--flows", r.max_flows, TELEMETRY_MAX_FLOWS, 64, 1 << 20);
-	const auto prefixes = number("--prefixes", r.max_prefixes, TELEMETRY_MAX_PREFIXES, 1, 1 << 16);
-	const auto tx = number("--tx", r.tx_one_in, 0, 1, 1000000);
+	std::uint32_t v4_len = TELEMETRY_V4_LEN;
 
 	report.usage = true;
-	for (const auto *each : {&v4_len, &v6_len, &flows, &prefixes, &tx})
-		if (!*each)
-			return each->error();
+	plan.settings.v6_len = TELEMETRY_V6_LEN;
+	plan.max_flows = TELEMETRY_MAX_FLOWS;
+	plan.max_prefixes = TELEMETRY_MAX_PREFIXES;
+	RETURN_IF_ERROR(take_int(v4_len, "--v4-len", r.v4_len, 0, 32));
+	RETURN_IF_ERROR(take_int(plan.settings.v6_len, "--v6-len", r.v6_len, 0, 128));
+	RETURN_IF_ERROR(take_int(plan.max_flows, "--flows", r.max_flows, 64, 1 << 20));
+	RETURN_IF_ERROR(take_int(plan.max_prefixes, "--prefixes", r.max_prefixes, 1, 1 << 16));
+	RETURN_IF_ERROR(take_int(plan.settings.tx_one_in, "--tx", r.tx_one_in, 1, 1000000));
+	plan.settings.v4_len = mapped_bits + v4_len;
 	for (const std::string &text : r.prefixes) {
 		ASSIGN_OR_RETURN(auto net, network(text));
 
@@ -267,15 +260,9 @@ Result<BpfTelemetry::Plan> BpfTelemetry::plan(const TelemetryRequest &r, BpfRepo
 		return Error{"--object: a path too long", path,
 			     "up to " + std::to_string(sizeof(plan.settings.object) - 1) + " characters"};
 	report.usage = false;
-	plan.settings.v4_len = mapped_bits + *v4_len;
-	plan.settings.v6_len = *v6_len;
-	plan.settings.tx_one_in = *tx;
 	std::copy(path.begin(), path.end(), plan.settings.object);
-	plan.max_flows = *flows;
-	plan.max_prefixes = *prefixes;
 
-	ASSIGN_OR_RETURN(auto object, open_object(host_, r.file, telemetry_name));
-	plan.object = std::move(object);
+	ASSIGN_OR_RETURN(plan.object, open_object(host_, r.file, telemetry_name));
 
 	bool right = false;
 
@@ -288,12 +275,12 @@ Result<BpfTelemetry::Plan> BpfTelemetry::plan(const TelemetryRequest &r, BpfRepo
 	if (!right)
 		return Error{"not the telemetry, or that of another version than swiftctl's", plan.file};
 	for (const BpfProgram &p : plan.object->programs()) {
-		const bool wanted = p.name == module_program || (p.name == tx_program && *tx > 0);
+		const bool wanted = p.name == module_program || (p.name == tx_program && plan.settings.tx_one_in > 0);
 
 		if (wanted)
 			plan.programs.push_back(p.name);
-		else if (auto ok = plan.object->skip_program(p.name); !ok)
-			return ok.error();
+		else
+			RETURN_IF_ERROR(plan.object->skip_program(p.name));
 	}
 	return plan;
 }
@@ -328,11 +315,9 @@ Result<void> BpfTelemetry::build(Plan &plan, bool &module_attached, std::optiona
 			no_nic = ok.error();
 	}
 
-	ASSIGN_OR_RETURN(auto attached, attach_module(dir));
-	module_attached = attached;
+	ASSIGN_OR_RETURN(module_attached, attach_module(dir));
 	for (const std::string &name : variants())
-		if (auto ok = watch_in(dir, name); !ok)
-			return Error{"cannot watch " + name + ": " + ok.error().text(), {}, {}, ok.error().code};
+		RETURN_IF_ERROR(prefixed("cannot watch " + name + ": ", watch_in(dir, name)));
 	return host_.rename(dir, telemetry_dir());
 }
 

@@ -4,7 +4,6 @@
 // looks).
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -77,7 +76,7 @@ void ab_run_all(AbResult &result, AbHosts &hosts, AbListener &listener);
 [[nodiscard]] std::string ab_plan_text(const AbPlan &plan);
 
 void add_options(CLI::App &verb, AbOptions &o);
-int run_ab(const AbOptions &options);
+Result<int> run_ab(const AbOptions &options);
 extern const Verb ab_verb;
 
 } // namespace swift

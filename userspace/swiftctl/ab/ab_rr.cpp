@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <numeric>
 
 #include "ab_json.h"
 
@@ -70,12 +69,9 @@ std::string rr_json(const RrRun &run)
 
 Result<RrRun> parse_rr(std::string_view text)
 {
-	const auto json = parse_json(text);
-
-	if (!json)
-		return Error{"the answers' times are " + json.error().text()};
+	ASSIGN_OR_RETURN(const auto json, prefixed("the answers' times are ", parse_json(text)));
 	std::optional<Error> wrong;
-	const JsonNode root(*json, wrong);
+	const JsonNode root(json, wrong);
 	RrRun run;
 
 	if (const std::string error = root["error"].maybe_text(); !wrong && !error.empty())

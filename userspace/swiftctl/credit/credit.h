@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -90,7 +89,7 @@ Result<CreditSnapshot> take_credit(CreditHost &host, const Files &files, const C
 [[nodiscard]] std::string credit_json(const CreditSnapshot &snapshot, bool one_line);
 
 void add_options(CLI::App &verb, CreditOptions &o);
-int run_credit(const CreditOptions &options);
+Result<int> run_credit(const CreditOptions &options);
 extern const Verb credit_verb;
 
 } // namespace swift

@@ -119,14 +119,8 @@ private:
 
 	Result<void> prepare()
 	{
-		if (!options_.target_ns.empty()) {
-			ASSIGN_OR_RETURN(auto v,
-					 parse_int("--target-ns", options_.target_ns, 1000, 1000000000));
-
-			target_ns_ = static_cast<std::uint64_t>(v);
-		} else {
-			target_ns_ = static_cast<std::uint64_t>(swift_number("base_target_ns"));
-		}
+		target_ns_ = static_cast<std::uint64_t>(swift_number("base_target_ns"));
+		RETURN_IF_ERROR(take_int(target_ns_, "--target-ns", options_.target_ns, 1000, 1000000000));
 		if (!options_.peer.empty()) {
 			ASSIGN_OR_RETURN(peer_, parse_peer(options_.peer));
 		}

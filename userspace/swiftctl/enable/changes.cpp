@@ -8,12 +8,10 @@
 #include <array>
 
 #include "text.h"
-#include "tunables.h"
 
 namespace swift {
 
 namespace {
-
 
 std::string show(const std::vector<std::string> &argv)
 {

@@ -51,11 +51,8 @@ Result<std::vector<Setting>> settings(const EnableOptions &options)
 				names += (names.empty() ? "" : ", ") + std::string(t.name);
 			return Error{"--set: no such setting", name, names};
 		}
-		auto value = tunable->check(text.substr(equals + 1));
-
-		if (!value)
-			return Error{"--set " + value.error().text()};
-		out.push_back({name, *value});
+		ASSIGN_OR_RETURN(auto value, prefixed("--set ", tunable->check(text.substr(equals + 1))));
+		out.push_back({name, value});
 	}
 	if (options.echo)
 		out.push_back({"echo", "1"});
@@ -112,39 +109,8 @@ public:
 
 	Outcome run()
 	{
-		if (auto ok = check(options_); !ok)
-			return usage(ok.error());
-		auto set = settings(options_);
-
-		if (!set)
-			return usage(set.error());
-		if (!options_.dry_run && !system_.is_root())
-			return failed(Error{"needs root: run it with sudo, or look at what it would do "
-					    "with --dry-run"});
-		for (const std::string &dev : options_.ifaces)
-			if (!system_.exists("/sys/class/net/" + dev))
-				return failed(Error{"no such interface", dev});
-
-		std::shared_ptr<void> lock;
-
-		if (!options_.dry_run) {
-			auto held = system_.lock(changes_lock_path);
-
-			if (!held)
-				return failed(held.error());
-			lock = *held;
-		}
-
-		auto before = options_.dry_run ? std::vector<Change>{} : state_.load();
-
-		if (!before)
-			return failed(before.error());
-		remembered_ = *before;
-		if (auto ok = steps(*set); !ok) {
-			outcome_.error = ok.error();
-			if (!options_.dry_run)
-				roll_back(*before);
-		}
+		if (auto done = go(); !done)
+			outcome_.error = done.error();
 		return std::move(outcome_);
 	}
 
@@ -154,16 +120,30 @@ private:
 		Value before; // of this run
 	};
 
-	Outcome usage(const Error &error)
+	Result<void> go()
 	{
-		outcome_.usage = true;
-		return failed(error);
-	}
+		std::shared_ptr<void> lock;
 
-	Outcome failed(const Error &error)
-	{
-		outcome_.error = error;
-		return std::move(outcome_);
+		outcome_.usage = true;
+		RETURN_IF_ERROR(check(options_));
+		ASSIGN_OR_RETURN(const auto set, settings(options_));
+		outcome_.usage = false;
+		if (!options_.dry_run && !system_.is_root())
+			return Error{"needs root: run it with sudo, or look at what it would do with --dry-run"};
+		for (const std::string &dev : options_.ifaces)
+			if (!system_.exists("/sys/class/net/" + dev))
+				return Error{"no such interface", dev};
+		if (!options_.dry_run) {
+			ASSIGN_OR_RETURN(lock, system_.lock(changes_lock_path));
+			ASSIGN_OR_RETURN(remembered_, state_.load());
+		}
+
+		const std::vector<Change> before = remembered_;
+		auto done = steps(set);
+
+		if (!done && !options_.dry_run)
+			roll_back(before);
+		return done;
 	}
 
 	// What new connections depend on comes before what makes new connections use it.
@@ -362,32 +342,23 @@ public:
 
 	Outcome run()
 	{
-		if (!options_.dry_run && !system_.is_root()) {
-			outcome_.error = Error{"needs root: run it with sudo, or look at what it would do "
-					       "with --dry-run"};
-			return std::move(outcome_);
-		}
+		if (auto done = go(); !done)
+			outcome_.error = done.error();
+		return std::move(outcome_);
+	}
 
+private:
+	// An Error: nothing was tried.
+	Result<void> go()
+	{
 		std::shared_ptr<void> lock;
 
+		if (!options_.dry_run && !system_.is_root())
+			return Error{"needs root: run it with sudo, or look at what it would do with --dry-run"};
 		if (!options_.dry_run && system_.exists(state_dir(Keeper::service))) {
-			auto held = system_.lock(changes_lock_path);
-
-			if (!held) {
-				outcome_.error = held.error();
-				return std::move(outcome_);
-			}
-			lock = *held;
+			ASSIGN_OR_RETURN(lock, system_.lock(changes_lock_path));
 		}
-
-		auto loaded = state_.load();
-
-		if (!loaded) {
-			outcome_.error = loaded.error();
-			return std::move(outcome_);
-		}
-
-		std::vector<Change> left = *loaded;
+		ASSIGN_OR_RETURN(auto left, state_.load());
 
 		if (left.empty())
 			outcome_.notes.emplace_back("nothing to undo: swiftctl enable has changed nothing "
@@ -406,10 +377,9 @@ public:
 			if (auto saved = state_.save(left); !saved && !outcome_.error)
 				outcome_.error = saved.error();
 		}
-		return std::move(outcome_);
+		return {};
 	}
 
-private:
 	// True if there is nothing left to do for @change.
 	bool undo(const Change &change)
 	{

@@ -96,11 +96,7 @@ private:
 			for (const Json &w : (*json)["warnings"])
 				if (w.is_string())
 					warn(access_.url + " warns: " + quoted_line(w.get<std::string>()));
-		auto series = parse_matrix((*json)["data"]);
-
-		if (!series)
-			return Error{access_.url + ": " + series.error().text()};
-		return series;
+		return prefixed(access_.url + ": ", parse_matrix((*json)["data"]));
 	}
 	void warn(const std::string &text)
 	{
@@ -208,12 +204,9 @@ std::unique_ptr<MetricSource> prometheus_source(PrometheusAccess access, HttpPos
 
 Result<std::unique_ptr<MetricSource>> dump_source(const std::string &name, std::string_view text)
 {
-	auto json = parse_json(text);
-
-	if (!json)
-		return Error{name + ": " + json.error().text()};
+	ASSIGN_OR_RETURN(auto json, prefixed(name + ": ", parse_json(text)));
 	std::optional<Error> wrong;
-	const JsonNode node(*json, wrong);
+	const JsonNode node(json, wrong);
 
 	if (const std::string kind = node["kind"].text(); !wrong && kind != "prometheus-answers")
 		return Error{name + ": kind: expected prometheus-answers, found " + quoted_line(kind)};
@@ -224,7 +217,7 @@ Result<std::unique_ptr<MetricSource>> dump_source(const std::string &name, std::
 	}
 	if (wrong)
 		return Error{name + ": " + wrong->text()};
-	return std::unique_ptr<MetricSource>(std::make_unique<Dump>(name, (*json)["answers"]));
+	return std::unique_ptr<MetricSource>(std::make_unique<Dump>(name, json["answers"]));
 }
 
 std::unique_ptr<MetricSource> recording_source(MetricSource &of, Json &dump)

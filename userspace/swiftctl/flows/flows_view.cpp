@@ -252,19 +252,6 @@ Result<void> parse_sort(std::string_view text, FlowQuery &query)
 	return Error{"--sort column", std::string(name), joined(flow_column_names())};
 }
 
-Result<void> parse_prefixes(std::string_view flag, const std::vector<std::string> &texts,
-			    std::vector<Prefix> &out)
-{
-	for (const std::string &text : texts) {
-		auto prefix = Prefix::parse(text);
-
-		if (!prefix)
-			return Error{std::string(flag) + ": " + prefix.error().text()};
-		out.push_back(*prefix);
-	}
-	return {};
-}
-
 Result<void> parse_ports(std::string_view flag, const std::vector<std::string> &texts,
 			 std::vector<std::uint16_t> &out)
 {
@@ -274,12 +261,6 @@ Result<void> parse_ports(std::string_view flag, const std::vector<std::string> &
 		out.push_back(static_cast<std::uint16_t>(port));
 	}
 	return {};
-}
-
-bool any_contains(const std::vector<Prefix> &prefixes, const Address &a)
-{
-	return prefixes.empty() || std::any_of(prefixes.begin(), prefixes.end(),
-					       [&](const Prefix &p) { return p.contains(a); });
 }
 
 bool any_is(const std::vector<std::uint16_t> &ports, std::uint16_t port)
@@ -330,15 +311,12 @@ Result<FlowQuery> FlowQuery::from(const FlowsOptions &o)
 	FlowQuery q;
 
 	q.every_cc = o.all;
-	RETURN_IF_ERROR(parse_prefixes("--src", o.src, q.src));
-	RETURN_IF_ERROR(parse_prefixes("--dst", o.dst, q.dst));
+	ASSIGN_OR_RETURN(q.src, parse_prefixes("--src", o.src));
+	ASSIGN_OR_RETURN(q.dst, parse_prefixes("--dst", o.dst));
 	RETURN_IF_ERROR(parse_ports("--sport", o.sport, q.sport));
 	RETURN_IF_ERROR(parse_ports("--dport", o.dport, q.dport));
 	RETURN_IF_ERROR(parse_sort(o.sort, q));
-	if (!o.min_fabric_us.empty()) {
-		ASSIGN_OR_RETURN(q.min_fabric_us,
-				 parse_decimal("--min-fabric-us", o.min_fabric_us, 0, 4294967));
-	}
+	RETURN_IF_ERROR(take_decimal(q.min_fabric_us, "--min-fabric-us", o.min_fabric_us, 0, 4294967));
 	if (o.limit_by == "fabric")
 		q.limit = Limit::fabric;
 	else if (o.limit_by == "host")
@@ -350,14 +328,8 @@ Result<FlowQuery> FlowQuery::from(const FlowsOptions &o)
 		if (!q.held)
 			return Error{"--held-by", o.held_by, std::string(bounds_allowed)};
 	}
-	if (!o.top.empty()) {
-		ASSIGN_OR_RETURN(auto v, parse_int("--top", o.top, 1, 1000000));
-
-		q.top = static_cast<std::size_t>(v);
-	}
-	if (!o.watch.empty()) {
-		ASSIGN_OR_RETURN(q.watch_s, parse_decimal("--watch", o.watch, 0.1, 3600));
-	}
+	RETURN_IF_ERROR(take_top(q.top, o.top));
+	RETURN_IF_ERROR(take_watch(q.watch_s, o.watch));
 	return q;
 }
 
