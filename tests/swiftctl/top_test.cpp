@@ -9,6 +9,7 @@
 
 #include "fake_knob.h"
 #include "parsed.h"
+#include "say.h"
 #include "top.h"
 
 using namespace swift;
@@ -238,10 +239,10 @@ TEST(TopCommand, Line)
 	TopOptions wrong;
 
 	wrong.sort = "age";
-	EXPECT_EQ(run_top(wrong), 2);
+	EXPECT_EQ(exit_status(top_verb, run_top(wrong)), 2);
 	wrong = {};
 	wrong.interval = "0";
-	EXPECT_EQ(run_top(wrong), 2);
+	EXPECT_EQ(exit_status(top_verb, run_top(wrong)), 2);
 }
 
 // On a terminal of its own.

@@ -121,20 +121,14 @@ std::string mdoc_tunables()
 }
 
 // Builds the manual and the completion (CMakeLists.txt asks for it).
-int write_manual(const CLI::App &app, const std::vector<std::string> &prose_and_out)
+Result<int> write_manual(const CLI::App &app, const std::vector<std::string> &prose_and_out)
 {
 	const Manual manual(prose_and_out[0], prose_and_out[1]);
-	auto done = manual.write_program(app);
 
-	if (done)
-		done = manual.write({"tcp_swift", 7, "Swift congestion control for TCP",
-				     {{"SYSCTLS", mdoc_tunables()}}});
-	return done ? exit_ok : fail(swiftctl_itself, done.error().text());
-}
-
-int leave(const std::string &text)
-{
-	return print(text) ? exit_ok : exit_failed;
+	RETURN_IF_ERROR(manual.write_program(app));
+	RETURN_IF_ERROR(manual.write({"tcp_swift", 7, "Swift congestion control for TCP",
+				      {{"SYSCTLS", mdoc_tunables()}}}));
+	return exit_ok;
 }
 
 } // namespace
@@ -144,7 +138,7 @@ int run_command_line(int argc, const char *const *argv)
 	CLI::App app("Swift, delay-based congestion control for datacenters: see and steer it.",
 		     "swiftctl");
 	std::vector<std::string> manual;
-	std::map<const CLI::App *, std::function<int()>> runs;
+	std::map<const CLI::App *, std::function<Result<int>()>> runs;
 	std::vector<std::string> names;
 	// Which verb an error is about; CLI11 does not say.
 	const std::string first = argc > 1 ? argv[1] : "";
@@ -182,10 +176,10 @@ int run_command_line(int argc, const char *const *argv)
 	}
 
 	if (!manual.empty())
-		return write_manual(app, manual);
+		return exit_status(swiftctl_itself, write_manual(app, manual));
 	for (const auto &[part, run] : runs)
 		if (app.got_subcommand(part))
-			return run();
+			return exit_status(*named, run());
 	return fail_usage(swiftctl_itself, "which verb?");
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "say.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <string>
@@ -10,6 +12,8 @@
 namespace swift {
 
 namespace {
+
+constexpr int error_usage = -1; // of no errno
 
 std::string who(const Verb &verb)
 {
@@ -45,6 +49,33 @@ int fail_usage(const Verb &verb, std::string_view why)
 {
 	complain(who(verb) + ": " + std::string(why) + "; see " + who(verb) + " --help");
 	return exit_usage;
+}
+
+Error usage_error(Error error)
+{
+	error.code = error_usage;
+	return error;
+}
+
+Error usage_error(std::string_view what)
+{
+	return usage_error(Error{std::string(what)});
+}
+
+int exit_status(const Verb &verb, const Result<int> &run)
+{
+	return run ? *run : run.error().code == error_usage ? fail_usage(verb, run.error().text()) :
+							      fail(verb, run.error().text());
+}
+
+int leave(std::string_view text)
+{
+	return print(text) ? exit_ok : exit_failed;
+}
+
+int leave(const std::vector<std::string> &lines)
+{
+	return leave(fmt::format("{}\n", fmt::join(lines, "\n")));
 }
 
 void note(const Verb &verb, std::string_view text)

@@ -3,7 +3,9 @@
 // three exit statuses.
 #pragma once
 
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "result.h"
 #include "verb.h"
@@ -22,6 +24,20 @@ bool print(std::string_view text);
 // "swiftctl VERB: what went wrong", one line; returns exit_failed or exit_usage.
 int fail(const Verb &verb, std::string_view why);
 int fail_usage(const Verb &verb, std::string_view why);
+
+// What a verb's run returns: its exit status, or the Error that is to be said in its place. One of
+// wrong usage is marked by one of these.
+[[nodiscard]] Error usage_error(Error error);
+[[nodiscard]] Error usage_error(std::string_view what);
+template <typename T> Result<T> as_usage(Result<T> result)
+{
+	return result ? std::move(result) : Result<T>(usage_error(result.error()));
+}
+// Says the Error, if it is one.
+int exit_status(const Verb &verb, const Result<int> &run);
+// Prints the last that a verb says.
+[[nodiscard]] int leave(std::string_view text);
+[[nodiscard]] int leave(const std::vector<std::string> &lines);
 // A remark that is not part of the result.
 void note(const Verb &verb, std::string_view text);
 

@@ -81,6 +81,11 @@ RenderedTable render(const Table &given, const Terminal &terminal)
 	return out;
 }
 
+std::string table_text(const Table &table, const Terminal &terminal)
+{
+	return fmt::format("{}\n", fmt::join(render(table, terminal).lines, "\n"));
+}
+
 std::vector<std::string> screen(const Table &table, std::vector<std::string> notes, bool wide,
 				Terminal terminal, const std::vector<std::string> &between)
 {

@@ -34,6 +34,7 @@ struct RenderedTable {
 };
 
 [[nodiscard]] RenderedTable render(const Table &table, const Terminal &terminal);
+[[nodiscard]] std::string table_text(const Table &table, const Terminal &terminal); // its lines
 // What a verb shows: the table, if it has rows, what is @between, and notes, with one on columns that were
 // left out. @wide: none is.
 [[nodiscard]] std::vector<std::string> screen(const Table &table, std::vector<std::string> notes, bool wide,

@@ -3,6 +3,10 @@
 
 #include <CLI/CLI.hpp>
 
+#include "netns.h"
+#include "say.h"
+#include "text.h"
+
 namespace swift {
 
 namespace {
@@ -45,6 +49,23 @@ void add_iface(CLI::App &verb, std::vector<std::string> &ifaces, const char *hel
 void add_root(CLI::App &verb, std::string &root)
 {
 	verb.add_option("--root", root)->group(hidden);
+}
+
+Result<void> take_top(std::size_t &top, const std::string &text)
+{
+	return take_int(top, "--top", text, 1, 1000000);
+}
+
+Result<void> take_watch(double &every_s, const std::string &text)
+{
+	return take_decimal(every_s, "--watch", text, 0.1, 3600);
+}
+
+Result<void> take_netns(const std::string &name, bool all_netns)
+{
+	if (!name.empty() && all_netns)
+		return usage_error("--netns and --all-netns: allowed is one of them");
+	return name.empty() ? Result<void>() : enter_netns(name);
 }
 
 } // namespace swift

@@ -79,19 +79,17 @@ std::string redraw(std::vector<std::string> lines, const Terminal &terminal, con
 	return out + "\x1b[J";
 }
 
-int watch(const Verb &verb, double every_s, bool json, const std::string &more, const Draw &draw)
+Result<int> watch(double every_s, bool json, const std::string &more, const Draw &draw)
 {
 	const StopSignals stop;
 
 	for (bool first = true;; first = false) {
 		const Terminal terminal = standard_output();
-		auto lines = draw(terminal);
+		ASSIGN_OR_RETURN(auto lines, draw(terminal));
 
-		if (!lines)
-			return fail(verb, lines.error().text());
-		if (!print(json ? fmt::format("{}", fmt::join(*lines, "")) :
-			   terminal.is_terminal ? (first ? "\x1b[2J" : "") + redraw(std::move(*lines), terminal, more) :
-						  fmt::format("{}\n\n", fmt::join(*lines, "\n"))))
+		if (!print(json ? fmt::format("{}", fmt::join(lines, "")) :
+			   terminal.is_terminal ? (first ? "\x1b[2J" : "") + redraw(std::move(lines), terminal, more) :
+						  fmt::format("{}\n\n", fmt::join(lines, "\n"))))
 			return exit_failed;
 		if (stop.sleep(every_s))
 			return exit_ok;

@@ -10,19 +10,17 @@
 #include <string>
 #include <vector>
 
+#include "interface.h"
 #include "result.h"
 #include "terminal.h"
-#include "verb.h"
 
 namespace swift {
 
 // Blocks the signals that end a watch, so that they end it between two screens. On the way
 // out they are ignored: a second one must not spoil the exit status.
-class StopSignals {
+class StopSignals : NonCopyable {
 public:
 	StopSignals();
-	StopSignals(const StopSignals &) = delete;
-	StopSignals &operator=(const StopSignals &) = delete;
 	~StopSignals();
 
 	// True if it is time to stop.
@@ -44,6 +42,6 @@ private:
 // @more: see redraw().
 using Lines = std::vector<std::string>;
 using Draw = std::function<Result<Lines>(const Terminal &)>;
-int watch(const Verb &verb, double every_s, bool json, const std::string &more, const Draw &draw);
+Result<int> watch(double every_s, bool json, const std::string &more, const Draw &draw);
 
 } // namespace swift

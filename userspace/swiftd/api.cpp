@@ -703,16 +703,14 @@ json summary_json(const Snapshot &s, const HostFacts &facts, const std::optional
 
 Result<StreamQuery> parse_stream(std::string_view target)
 {
-	auto parsed = parse_target(target);
+	ASSIGN_OR_RETURN(auto parsed, parse_target(target));
 	StreamQuery out;
 	Items rest;
 	std::optional<std::size_t> flows;
 
-	if (!parsed)
-		return parsed.error();
-	if (auto error = unknown_item(parsed->second, {"flows", "sort", "order", "cc", "prefix", "limit_by", "held_by", "netns", "owner", "q"}))
+	if (auto error = unknown_item(parsed.second, {"flows", "sort", "order", "cc", "prefix", "limit_by", "held_by", "netns", "owner", "q"}))
 		return *error;
-	for (auto &[name, value] : parsed->second) {
+	for (auto &[name, value] : parsed.second) {
 		if (name != "flows") {
 			rest.emplace_back(std::move(name), std::move(value));
 			continue;
@@ -723,13 +721,10 @@ Result<StreamQuery> parse_stream(std::string_view target)
 			return not_allowed(name, value, "1 to 1000");
 		flows = static_cast<std::size_t>(*v);
 	}
-	auto q = parse_flow_selection(rest);
-
-	if (!q)
-		return q.error();
+	ASSIGN_OR_RETURN(auto q, parse_flow_selection(rest));
 	if (flows) {
-		q->limit = *flows;
-		out.flows = *q;
+		q.limit = *flows;
+		out.flows = q;
 	}
 	return out;
 }

@@ -73,22 +73,18 @@ Result<void> ClockThread::feed()
 {
 	const auto system = real_system();
 	const auto nics = real_nics();
-	auto host = real_clock_host();
-
-	if (!host)
-		return host.error();
-	ClockFeeder feeder(*system, *nics, **host,
+	ASSIGN_OR_RETURN(auto host, real_clock_host());
+	ClockFeeder feeder(*system, *nics, *host,
 			   {config_.devices, static_cast<std::uint32_t>(config_.interval_ms), Keeper::service}, tell_);
 	const auto note = [&] {
 		std::vector<ClockRow> rows;
 
 		for (const FeedStatus &s : feeder.status())
-			rows.push_back(clock_row(s, (*host)->now_ns()));
+			rows.push_back(clock_row(s, host->now_ns()));
 		set_rows(std::move(rows));
 	};
 
-	if (auto started = feeder.start(); !started)
-		return started;
+	RETURN_IF_ERROR(feeder.start());
 	note();
 
 	std::array<pollfd, 2> wait = {{{feeder.fd(), POLLIN, 0}, {stop_.get(), POLLIN, 0}}};

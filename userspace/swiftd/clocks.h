@@ -10,6 +10,7 @@
 
 #include "clock_feeder.h"
 #include "fd.h"
+#include "interface.h"
 #include "options.h"
 #include "store.h"
 
@@ -17,14 +18,12 @@ namespace swift {
 
 [[nodiscard]] ClockRow clock_row(const FeedStatus &status, std::int64_t now_ns);
 
-class ClockThread {
+class ClockThread : NonCopyable {
 public:
 	// While it cannot feed, because another feeder runs, say, it tries again: that costs the clocks, and
 	// nothing else. @tell is called from that thread.
 	ClockThread(Config::Clocks config, ClockFeeder::Tell tell,
 		    std::chrono::milliseconds retry = std::chrono::seconds(5));
-	ClockThread(const ClockThread &) = delete;
-	ClockThread &operator=(const ClockThread &) = delete;
 	// Puts the NICs back.
 	~ClockThread();
 

@@ -268,11 +268,9 @@ Result<std::optional<TelemetryReading>> loaded_telemetry(const BpfHost &bpf)
 
 	if (!telemetry && telemetry.error().code == ENOENT)
 		return std::optional<TelemetryReading>();
-	auto reading = telemetry ? telemetry->read_prefixes(this_netns_inode()) : telemetry.error();
-
-	if (!reading)
-		return reading.error();
-	return std::optional(std::move(*reading));
+	ASSIGN_OR_RETURN(auto reading,
+			 telemetry ? telemetry->read_prefixes(this_netns_inode()) : telemetry.error());
+	return std::optional(std::move(reading));
 }
 
 // --- Collector -----------------------------------------------------------------------------
@@ -284,12 +282,11 @@ Collector::Collector(const Config::Collect &config, OwnClocks own_clocks, FlowOb
 
 Result<Collector> Collector::open(const Config::Collect &config, OwnClocks own_clocks)
 {
-	auto flows = FlowObserver::open(table_options(config), bpf_flow_storages, storages_every_ns);
+	ASSIGN_OR_RETURN(auto flows,
+			 FlowObserver::open(table_options(config), bpf_flow_storages, storages_every_ns));
 
-	if (!flows)
-		return flows.error();
-	flows->look_at(scope_of(config));
-	return Collector(config, std::move(own_clocks), std::move(*flows));
+	flows.look_at(scope_of(config));
+	return Collector(config, std::move(own_clocks), std::move(flows));
 }
 
 void Collector::reconfigure(const Config::Collect &config)

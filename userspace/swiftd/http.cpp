@@ -24,6 +24,7 @@
 #include "clock_ns.h"
 #include "fd.h"
 #include "gzip.h"
+#include "interface.h"
 #include "system.h"
 #include "text.h"
 #include "worker.h"
@@ -54,11 +55,7 @@ double seconds_now(clockid_t clock)
 
 Result<std::string> read_secret(const std::string &what, const std::string &path)
 {
-	auto text = real_system()->read_file(path);
-
-	if (!text)
-		return Error{what + ": " + text.error().text()};
-	return text;
+	return prefixed(what + ": ", real_system()->read_file(path));
 }
 
 // Its time tells nothing of where they differ.
@@ -126,11 +123,9 @@ Result<Secrets> read_secrets(const Config::Http &config)
 	Secrets s;
 
 	if (!config.token_file.empty()) {
-		auto token = read_secret("http.token_file", config.token_file);
+		ASSIGN_OR_RETURN(auto token, read_secret("http.token_file", config.token_file));
 
-		if (!token)
-			return token.error();
-		s.token = trim(*token);
+		s.token = trim(token);
 		if (s.token.size() < 16 || s.token.size() > longest_token)
 			return Error{fmt::format("http.token_file: {} holds a token of {} bytes: allowed are 16 to {}",
 						 config.token_file, s.token.size(), longest_token)};
@@ -202,11 +197,9 @@ struct RequestState {
 };
 
 // An answer on its way: its text stays for as long as its reader takes.
-class Sending {
+class Sending : NonCopyable {
 public:
 	Sending(Server &server, SharedText text) : server_(server), text_(std::move(text)) {}
-	Sending(const Sending &) = delete;
-	Sending &operator=(const Sending &) = delete;
 	~Sending();
 
 private:
@@ -402,16 +395,13 @@ Sending::~Sending()
 
 Result<std::unique_ptr<HttpServer>> Server::renewed() const
 {
-	auto secrets = read_secrets(config_);
+	ASSIGN_OR_RETURN(auto secrets, read_secrets(config_));
 
-	if (!secrets)
-		return secrets.error();
-	if (*secrets == secrets_)
+	if (secrets == secrets_)
 		return std::unique_ptr<HttpServer>();
 	auto server = std::make_unique<Server>(config_, store_, facts_, most_bytes_);
 
-	if (auto done = server->start(&listeners_, std::move(*secrets)); !done)
-		return done.error();
+	RETURN_IF_ERROR(server->start(&listeners_, std::move(secrets)));
 	return std::unique_ptr<HttpServer>(std::move(server));
 }
 
@@ -422,22 +412,17 @@ Result<void> Server::start(const std::vector<Listener> *inherited, Secrets secre
 
 	secrets_ = std::move(secrets);
 	for (std::size_t i = 0; i < config_.listen.size(); i++) {
-		auto address = parse_listen("http.listen", config_.listen[i]);
-
-		if (!address)
-			return address.error();
-		auto listener = inherited ? Result<Listener>(Listener{
+		ASSIGN_OR_RETURN(auto address, parse_listen("http.listen", config_.listen[i]));
+		ASSIGN_OR_RETURN(auto listener, inherited ? Result<Listener>(Listener{
 						    Fd(fcntl((*inherited)[i].fd.get(), F_DUPFD_CLOEXEC, 0)),
 						    (*inherited)[i].text}) :
-					    open_listener(*address);
+					    open_listener(address));
 
-		if (!listener)
-			return listener.error();
-		if (!listener->fd)
-			return errno_error("cannot serve on " + listener->text, errno);
+		if (!listener.fd)
+			return errno_error("cannot serve on " + listener.text, errno);
 
 		std::vector<MHD_OptionItem> items = {
-			{MHD_OPTION_LISTEN_SOCKET, listener->fd.get(), nullptr},
+			{MHD_OPTION_LISTEN_SOCKET, listener.fd.get(), nullptr},
 			{MHD_OPTION_CONNECTION_LIMIT, static_cast<std::intptr_t>(config_.max_connections), nullptr},
 			{MHD_OPTION_PER_IP_CONNECTION_LIMIT, static_cast<std::intptr_t>(config_.per_ip), nullptr},
 			{MHD_OPTION_CONNECTION_TIMEOUT, static_cast<std::intptr_t>(config_.timeout_s), nullptr},
@@ -461,14 +446,14 @@ Result<void> Server::start(const std::vector<Listener> *inherited, Secrets secre
 
 		if (!daemon) {
 			// libmicrohttpd has closed it: by now its number may be another file's.
-			listener->fd.release();
-			return Error{"cannot serve on " + listener->text +
+			listener.fd.release();
+			return Error{"cannot serve on " + listener.text +
 				     (tls ? fmt::format(": are http.tls_certificate, {}, and http.tls_key, {}, a "
 							"certificate in PEM and its key?",
 							config_.tls_certificate, config_.tls_key) :
 					    "")};
 		}
-		listeners_.push_back(std::move(*listener));
+		listeners_.push_back(std::move(listener));
 		daemons_.push_back(daemon);
 	}
 	return {};
@@ -785,14 +770,10 @@ void Server::on_stream_end(void *context)
 Result<std::unique_ptr<HttpServer>> start_http(const Config::Http &config, Store &store, const HostFacts &facts,
 					       std::size_t most_bytes)
 {
-	auto secrets = read_secrets(config);
-
-	if (!secrets)
-		return secrets.error();
+	ASSIGN_OR_RETURN(auto secrets, read_secrets(config));
 	auto server = std::make_unique<Server>(config, store, facts, most_bytes);
 
-	if (auto done = server->start(nullptr, std::move(*secrets)); !done)
-		return done.error();
+	RETURN_IF_ERROR(server->start(nullptr, std::move(secrets)));
 	return std::unique_ptr<HttpServer>(std::move(server));
 }
 

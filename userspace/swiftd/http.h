@@ -11,19 +11,15 @@
 #include <vector>
 
 #include "api.h"
+#include "interface.h"
 #include "options.h"
 #include "result.h"
 #include "store.h"
 
 namespace swift {
 
-class HttpServer {
+class HttpServer : public Interface {
 public:
-	HttpServer() = default;
-	HttpServer(const HttpServer &) = delete;
-	HttpServer &operator=(const HttpServer &) = delete;
-	virtual ~HttpServer() = default;
-
 	// To be called after each snapshot, and each failure to get one: event streams go on.
 	virtual void wake_streams() = 0;
 	// To be called about once a second: ends connections that have had their time. @now_ns:

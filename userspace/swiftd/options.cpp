@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -336,11 +335,9 @@ Result<void> check_probe(const Config::Probe &probe)
 	if (probe.listen.size() > most_listens)
 		return Error{fmt::format("probe.listen has {} addresses: allowed are up to {}", probe.listen.size(), most_listens)};
 	for (const std::string &text : probe.listen)
-		if (auto l = parse_listen("probe.listen", text); !l)
-			return l.error();
+		RETURN_IF_ERROR(parse_listen("probe.listen", text));
 	for (const std::string &text : probe.peers)
-		if (auto p = parse_peer(fmt::format("probe.peers = {}", toml_string(text)), text); !p)
-			return p.error();
+		RETURN_IF_ERROR(parse_peer(fmt::format("probe.peers = {}", toml_string(text)), text));
 	for (const auto &[option, path] : {std::pair("probe.peers_file", &probe.peers_file), {"probe.key_file", &probe.key_file}})
 		if (!path->empty() && (*path)[0] != '/')
 			return Error{fmt::format("{} = {}: allowed are absolute paths", option, toml_string(*path))};
@@ -348,8 +345,7 @@ Result<void> check_probe(const Config::Probe &probe)
 		return Error{fmt::format("probe.rack = {}: allowed are up to 64 letters, digits and - _ . / :, but for \"other\"",
 					 toml_string(probe.rack))};
 	for (const std::string &url : probe.mesh) {
-		if (auto good = check_url("probe.mesh", url); !good)
-			return good;
+		RETURN_IF_ERROR(check_url("probe.mesh", url));
 		if (!probe.mesh_token_file.empty() && !url.starts_with("https://") && !is_loopback_url(url))
 			return Error{fmt::format("probe.mesh_token_file: {} of probe.mesh has to be an https:// URL, or the token would be sent "
 						 "in clear",
@@ -420,11 +416,9 @@ Result<void> check_config(const Config &config)
 		return Error{fmt::format("policy.file = {}: allowed are absolute paths", toml_string(config.policy.file))};
 	if (!config.policy.file.empty() && config.tune.enabled && config.tune.apply)
 		return Error{"policy.file with tune.apply = true: both would set targets; allowed is one of them"};
-	if (auto good = check_probe(config.probe); !good)
-		return good;
+	RETURN_IF_ERROR(check_probe(config.probe));
 	if (!config.otlp.endpoint.empty())
-		if (auto good = check_url("otlp.endpoint", config.otlp.endpoint); !good)
-			return good;
+		RETURN_IF_ERROR(check_url("otlp.endpoint", config.otlp.endpoint));
 	if (!config.otlp.token_file.empty() && !config.otlp.endpoint.starts_with("https://") && !is_loopback_url(config.otlp.endpoint))
 		return Error{"otlp.token_file: otlp.endpoint has to be an https:// URL, or the token would be sent in clear"};
 	if (config.http.tls_certificate.empty() != config.http.tls_key.empty())

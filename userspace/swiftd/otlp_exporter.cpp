@@ -58,21 +58,11 @@ Result<std::unique_ptr<OtlpExporter>> OtlpExporter::start(const Config::Otlp &co
 	std::string authorization;
 
 	if (!config.token_file.empty()) {
-		const auto text = real_system()->read_file(config.token_file);
-
-		if (!text)
-			return text.error();
-		auto header = bearer_header(config.token_file, *text);
-
-		if (!header)
-			return header.error();
-		authorization = std::move(*header);
+		ASSIGN_OR_RETURN(const auto text, real_system()->read_file(config.token_file));
+		ASSIGN_OR_RETURN(authorization, bearer_header(config.token_file, text));
 	}
-	auto post = http_client();
-
-	if (!post)
-		return post.error();
-	return std::make_unique<OtlpExporter>(config, std::move(facts), stats, std::move(*post), std::move(authorization));
+	ASSIGN_OR_RETURN(auto post, http_client());
+	return std::make_unique<OtlpExporter>(config, std::move(facts), stats, std::move(post), std::move(authorization));
 }
 
 OtlpExporter::OtlpExporter(const Config::Otlp &config, HostFacts facts, HttpStats &stats, HttpPost post, std::string authorization)

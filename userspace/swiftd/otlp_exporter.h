@@ -14,13 +14,14 @@
 #include <thread>
 
 #include "http_client.h"
+#include "interface.h"
 #include "options.h"
 #include "otlp.h"
 #include "store.h"
 
 namespace swift {
 
-class OtlpExporter {
+class OtlpExporter : NonCopyable {
 public:
 	static constexpr std::size_t most_snapshots = 8; // that wait for the thread
 	static constexpr std::size_t most_flows = 10000; // log records that wait for the collector
@@ -30,8 +31,6 @@ public:
 	static Result<std::unique_ptr<OtlpExporter>> start(const Config::Otlp &config, HostFacts facts, HttpStats &stats);
 	// @post: by whom requests are made. @authorization: a header, or empty.
 	OtlpExporter(const Config::Otlp &config, HostFacts facts, HttpStats &stats, HttpPost post, std::string authorization);
-	OtlpExporter(const OtlpExporter &) = delete;
-	OtlpExporter &operator=(const OtlpExporter &) = delete;
 	// What waits is lost: the service leaves at once.
 	~OtlpExporter();
 

@@ -93,11 +93,7 @@ Result<void> Policing::begin()
 {
 	if (run_ || (config_.file.empty() && !files_.exists(policy_record_path(netns_))))
 		return {};
-	auto run = PolicyRun::begin(files_, make_place_, netns_, true);
-
-	if (!run)
-		return run.error();
-	run_ = std::move(*run);
+	ASSIGN_OR_RETURN(run_, PolicyRun::begin(files_, make_place_, netns_, true));
 	if (run_->policy())
 		spdlog::info("policy: {} is in force still", named(*run_->policy()));
 	in_force();

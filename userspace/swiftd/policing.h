@@ -3,7 +3,6 @@
 // state; what cannot be read or set changes nothing.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,6 +10,7 @@
 
 #include "files.h"
 #include "flow_table.h"
+#include "interface.h"
 #include "options.h"
 #include "policy_guard.h"
 #include "policy_run.h"
@@ -18,12 +18,9 @@
 
 namespace swift {
 
-class Policing
-{
+class Policing : NonCopyable {
 public:
 	Policing(Files &files, MakePlace make_place, std::string netns, const Config &config);
-	Policing(const Policing &) = delete;
-	Policing &operator=(const Policing &) = delete;
 	~Policing() { leave(); }
 
 	// Once per collection.

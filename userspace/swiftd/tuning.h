@@ -4,13 +4,13 @@
 // anew.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "flow_table.h"
+#include "interface.h"
 #include "options.h"
 #include "store.h"
 #include "files.h"
@@ -25,13 +25,11 @@ namespace swift {
 // of them, all of which systemd's watchdog has to live through.
 [[nodiscard]] double knob_patience_s(double interval_s);
 
-class Tuning {
+class Tuning : NonCopyable {
 public:
 	using MakeKnob = std::function<std::unique_ptr<TargetKnob>(const Config::Tune &config)>;
 
 	Tuning(Files &files, MakeKnob make_knob, const Config::Tune &config);
-	Tuning(const Tuning &) = delete;
-	Tuning &operator=(const Tuning &) = delete;
 	~Tuning() { end("swiftd leaves"); }
 
 	// Shows the telemetry's flows, which are many; an Error if it is not loaded.

@@ -19,12 +19,13 @@
 #include <vector>
 
 #include "flow_search.h"
+#include "interface.h"
 #include "store.h"
 #include "text_cache.h"
 
 namespace swift {
 
-class Worker {
+class Worker : NonCopyable {
 public:
 	static constexpr std::size_t most_texts = 32; // kept, of the newest number
 
@@ -52,8 +53,6 @@ public:
 
 	// @nice: of its thread, above that of the process.
 	Worker(WorkerStats &stats, std::size_t most_waiting, int nice);
-	Worker(const Worker &) = delete;
-	Worker &operator=(const Worker &) = delete;
 	~Worker() { stop(); }
 
 	// If it was made already; numbers only grow.

@@ -70,11 +70,8 @@ Result<Prefix> Prefix::parse(std::string_view text)
 	if (slash == std::string_view::npos)
 		return Prefix{*address, whole};
 
-	auto length = parse_int("prefix length", text.substr(slash + 1), 0, whole);
-
-	if (!length)
-		return length.error();
-	return Prefix{*address, static_cast<unsigned>(*length)};
+	ASSIGN_OR_RETURN(auto length, parse_int("prefix length", text.substr(slash + 1), 0, whole));
+	return Prefix{*address, static_cast<unsigned>(length)};
 }
 
 Prefix Prefix::around(const Address &a, unsigned length)
@@ -107,6 +104,22 @@ bool Prefix::contains(const Address &candidate) const
 	if (!std::equal(a.bytes.begin(), a.bytes.begin() + whole_bytes, address.bytes.begin()))
 		return false;
 	return rest == 0 || ((a.bytes[whole_bytes] ^ address.bytes[whole_bytes]) >> (8 - rest)) == 0;
+}
+
+bool any_contains(const std::vector<Prefix> &prefixes, const Address &a)
+{
+	return prefixes.empty() || std::any_of(prefixes.begin(), prefixes.end(), [&](const Prefix &p) { return p.contains(a); });
+}
+
+Result<std::vector<Prefix>> parse_prefixes(std::string_view flag, const std::vector<std::string> &texts)
+{
+	std::vector<Prefix> all;
+
+	for (const std::string &text : texts) {
+		ASSIGN_OR_RETURN(const auto prefix, prefixed(std::string(flag) + ": ", Prefix::parse(text)));
+		all.push_back(prefix);
+	}
+	return all;
 }
 
 } // namespace swift

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "result.h"
 
@@ -40,5 +41,10 @@ struct Prefix {
 	[[nodiscard]] std::string text() const;
 	[[nodiscard]] bool contains(const Address &a) const;
 };
+
+// Of no prefixes: all addresses are meant.
+[[nodiscard]] bool any_contains(const std::vector<Prefix> &prefixes, const Address &a);
+// @flag says in an Error which option they were meant for.
+Result<std::vector<Prefix>> parse_prefixes(std::string_view flag, const std::vector<std::string> &texts);
 
 } // namespace swift

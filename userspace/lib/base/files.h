@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "interface.h"
 #include "result.h"
 
 namespace swift {
@@ -25,13 +26,8 @@ enum class Keeper { tools, service };
 	return k == Keeper::tools ? "/var/lib/tcp_swift" : "/run/tcp_swift";
 }
 
-class Files {
+class Files : public Interface {
 public:
-	Files() = default;
-	Files(const Files &) = delete;
-	Files &operator=(const Files &) = delete;
-	virtual ~Files() = default;
-
 	// Paths are absolute, as on the real host.
 	[[nodiscard]] virtual bool exists(const std::string &path) const = 0;
 	virtual Result<std::string> read_file(const std::string &path) const = 0;

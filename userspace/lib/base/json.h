@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <optional>
 #include <string>
 
 namespace swift {
@@ -14,6 +15,24 @@ using Json = nlohmann::ordered_json;
 inline std::string json_text(const Json &j, bool one_line = false)
 {
 	return j.dump(one_line ? -1 : 2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+// Of an object, if it has a text there.
+inline std::optional<std::string> text_member(const Json &j, const char *key)
+{
+	const auto at = j.find(key);
+
+	return at != j.end() && at->is_string() ? std::optional(at->get<std::string>()) : std::nullopt;
+}
+
+// A list of what @one makes of each of @all.
+template <typename All, typename One> Json json_list(const All &all, One one)
+{
+	Json list = Json::array();
+
+	for (const auto &each : all)
+		list.push_back(one(each));
+	return list;
 }
 
 } // namespace swift

@@ -149,8 +149,7 @@ public:
 		const std::string real = root_ + path;
 		const std::string scratch = real + ".new";
 
-		if (auto made = make_dirs(parent_of(real)); !made)
-			return made;
+		RETURN_IF_ERROR(make_dirs(parent_of(real)));
 		unlink(scratch.c_str());
 
 		const Fd fd(::open(scratch.c_str(),
@@ -188,8 +187,7 @@ public:
 
 	Result<std::shared_ptr<void>> lock(const std::string &path) override
 	{
-		if (auto made = make_dirs(parent_of(root_ + path)); !made)
-			return made.error();
+		RETURN_IF_ERROR(make_dirs(parent_of(root_ + path)));
 
 		auto fd = std::make_shared<Fd>(
 			::open((root_ + path).c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));

@@ -56,4 +56,32 @@ private:
 	std::optional<Error> error_;
 };
 
+// @result with another beginning of its Error's text.
+template <typename T> Result<T> prefixed(const std::string &beginning, Result<T> result)
+{
+	return result ? std::move(result) : Result<T>(Error{beginning + result.error().text(), {}, {}, result.error().code});
+}
+
 } // namespace swift
+
+// For functions that return a Result themselves; the Error goes on to the caller as it is:
+//
+//	RETURN_IF_ERROR(write(path, text));
+//	ASSIGN_OR_RETURN(const auto text, read(path)); // or, of a variable that is there: (text, read(path))
+//
+// The second is several statements: what it declares is there until the block ends, and where it is
+// all that an `if` does it wants braces.
+#define RETURN_IF_ERROR(...) \
+	do { \
+		if (const auto &tried = (__VA_ARGS__); !tried) \
+			return tried.error(); \
+	} while (false)
+#define ASSIGN_OR_RETURN(variable, ...) \
+	RESULT_ASSIGN_OR_RETURN(RESULT_NAME(tried_in_line_, __LINE__), variable, __VA_ARGS__)
+#define RESULT_ASSIGN_OR_RETURN(tried, variable, ...) \
+	auto tried = (__VA_ARGS__); \
+	if (!tried) \
+		return tried.error(); \
+	variable = std::move(*tried)
+#define RESULT_NAME(name, line) RESULT_NAME_OF(name, line)
+#define RESULT_NAME_OF(name, line) name##line

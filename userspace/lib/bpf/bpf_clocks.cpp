@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "bpf_clocks.h"
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <set>
@@ -146,18 +145,15 @@ Result<void> BpfClocks::set_napis(const std::string &pin, const BpfBytes &device
 				  const std::vector<std::uint32_t> &napis)
 {
 	std::set<std::uint32_t> missing(napis.begin(), napis.end());
-	auto known = host_.entries(pin);
+	ASSIGN_OR_RETURN(auto known, host_.entries(pin));
 
-	if (!known)
-		return known.error();
-	for (const auto &[napi, leads_to] : *known) {
+	for (const auto &[napi, leads_to] : known) {
 		const auto id = value_of<std::uint32_t>(napi);
 
 		if (!id || leads_to != device)
 			continue;
 		if (missing.erase(*id) == 0)
-			if (auto ok = host_.erase(pin, napi); !ok)
-				return ok;
+			RETURN_IF_ERROR(host_.erase(pin, napi));
 	}
 	for (const std::uint32_t id : missing)
 		// Where there is no room packets are known by the device that they came by.
@@ -168,12 +164,10 @@ Result<void> BpfClocks::set_napis(const std::string &pin, const BpfBytes &device
 
 Result<void> BpfClocks::set_napis(std::uint32_t ifindex, const std::vector<std::uint32_t> &napis)
 {
-	const auto names = variants();
+	ASSIGN_OR_RETURN(const auto names, variants());
 	Result<void> result;
 
-	if (!names)
-		return names.error();
-	for (const std::string &name : *names) {
+	for (const std::string &name : names) {
 		const std::string dir = bpf_dir(name);
 
 		if (auto ok = set_napis(dir + napis_map, bpf_bytes(key_of(netns_, ifindex)), napis);
@@ -195,12 +189,10 @@ void BpfClocks::remove(std::uint32_t ifindex)
 
 Result<BpfClockTable> BpfClocks::all(std::int64_t now_ns) const
 {
-	const auto names = variants();
+	ASSIGN_OR_RETURN(const auto names, variants());
 	BpfClockTable table;
 
-	if (!names)
-		return names.error();
-	for (const std::string &name : *names) {
+	for (const std::string &name : names) {
 		const auto entries = host_.entries(bpf_dir(name) + clocks_map);
 
 		if (!entries && !host_.exists(bpf_dir(name))) // unloaded meanwhile

@@ -29,6 +29,7 @@
 #include "built_in.h"
 #include "clock_ns.h"
 #include "fd.h"
+#include "interface.h"
 #include "text.h"
 #include "uapi/tcp_swift.h"
 
@@ -59,15 +60,13 @@ Error bpf_error(const std::string &what, int code)
 }
 
 // What libbpf says while an object lives. Its callback has no argument for this.
-class LibbpfMessages {
+class LibbpfMessages : NonCopyable {
 public:
 	LibbpfMessages()
 	{
 		sink() = &last_;
 		libbpf_set_print(print);
 	}
-	LibbpfMessages(const LibbpfMessages &) = delete;
-	LibbpfMessages &operator=(const LibbpfMessages &) = delete;
 	~LibbpfMessages() { sink() = nullptr; }
 
 	// The first warning: those that follow are about what follows from it.
@@ -197,11 +196,9 @@ template <typename Info> struct Pinned {
 template <typename Info> Result<Pinned<Info>> open_pinned(const std::string &pin)
 {
 	auto fd = open_pin(pin);
-	auto info = fd ? info_of<Info>(fd->get(), pin) : Result<Info>(fd.error());
+	ASSIGN_OR_RETURN(auto info, fd ? info_of<Info>(fd->get(), pin) : Result<Info>(fd.error()));
 
-	if (!info)
-		return info.error();
-	return Pinned<Info>{std::move(*fd), *info};
+	return Pinned<Info>{std::move(*fd), info};
 }
 
 Result<void> pin_fd(int fd, const std::string &pin)
@@ -361,18 +358,16 @@ struct OpsValue {
 
 	static Result<OpsValue> read(int fd)
 	{
-		auto info = info_of<bpf_map_info>(fd, "a struct_ops map");
+		ASSIGN_OR_RETURN(auto info, info_of<bpf_map_info>(fd, "a struct_ops map"));
 
-		if (!info)
-			return info.error();
-		if (info->type != BPF_MAP_TYPE_STRUCT_OPS || info->value_size < 2 * sizeof(std::uint32_t))
-			return Error{"not a struct_ops map", info->name};
+		if (info.type != BPF_MAP_TYPE_STRUCT_OPS || info.value_size < 2 * sizeof(std::uint32_t))
+			return Error{"not a struct_ops map", info.name};
 
-		OpsValue v{*info, BpfBytes(info->value_size)};
+		OpsValue v{info, BpfBytes(info.value_size)};
 		const std::uint32_t zero = 0;
 
 		if (bpf_map_lookup_elem(fd, &zero, v.bytes.data()) < 0)
-			return bpf_error("cannot read struct_ops " + std::string(info->name), errno);
+			return bpf_error("cannot read struct_ops " + std::string(info.name), errno);
 		return v;
 	}
 	[[nodiscard]] std::uint32_t word(std::size_t at) const
@@ -534,14 +529,12 @@ public:
 	Result<void> set_target(const std::string &program, const std::string &pin,
 				const std::string &function) override
 	{
-		auto fd = open_pin(pin);
+		ASSIGN_OR_RETURN(auto fd, open_pin(pin));
 
-		if (!fd)
-			return fd.error();
-		if (const int code = bpf_program__set_attach_target(find_program(program), fd->get(), function.c_str());
+		if (const int code = bpf_program__set_attach_target(find_program(program), fd.get(), function.c_str());
 		    code < 0)
 			return bpf_error("the program at " + pin + " has no function " + function, -code);
-		targets_.push_back(std::move(*fd)); // load() needs it
+		targets_.push_back(std::move(fd)); // load() needs it
 		return {};
 	}
 
@@ -697,8 +690,7 @@ private:
 
 		bpf_object__for_each_map(m, self->object_.get())
 			bpf_map__set_pin_path(m, nullptr);
-		if (auto ok = self->set_constant("cong_control_args", {std::byte{cong_control_args}}); !ok)
-			return ok.error();
+		RETURN_IF_ERROR(self->set_constant("cong_control_args", {std::byte{cong_control_args}}));
 		return std::unique_ptr<BpfObject>(std::move(self));
 	}
 
@@ -849,31 +841,25 @@ public:
 	}
 	Result<std::vector<BpfBytes>> keys(const std::string &pin) const override
 	{
-		auto map = open_pinned<bpf_map_info>(pin);
-
-		if (!map)
-			return map.error();
+		ASSIGN_OR_RETURN(auto map, open_pinned<bpf_map_info>(pin));
 
 		std::vector<BpfBytes> out;
-		BpfBytes next(map->info.key_size);
+		BpfBytes next(map.info.key_size);
 
 		// Keys that come and go meanwhile may make it go round: a bound.
-		while (out.size() < map->info.max_entries &&
-		       bpf_map_get_next_key(map->fd.get(), out.empty() ? nullptr : out.back().data(),
+		while (out.size() < map.info.max_entries &&
+		       bpf_map_get_next_key(map.fd.get(), out.empty() ? nullptr : out.back().data(),
 					    next.data()) == 0)
 			out.push_back(next);
 		return out;
 	}
 	Result<std::optional<BpfBytes>> read(const std::string &pin, const BpfBytes &key) const override
 	{
-		auto map = open_pinned<bpf_map_info>(pin);
+		ASSIGN_OR_RETURN(auto map, open_pinned<bpf_map_info>(pin));
 
-		if (!map)
-			return map.error();
+		BpfBytes value(copied_bytes(map.info));
 
-		BpfBytes value(copied_bytes(map->info));
-
-		if (bpf_map_lookup_elem(map->fd.get(), key.data(), value.data()) == 0)
+		if (bpf_map_lookup_elem(map.fd.get(), key.data(), value.data()) == 0)
 			return std::optional(std::move(value));
 		if (errno == ENOENT)
 			return std::optional<BpfBytes>();
@@ -881,48 +867,42 @@ public:
 	}
 	Result<void> visit(const std::string &pin, const ShowEntry &show) const override
 	{
-		auto map = open_pinned<bpf_map_info>(pin);
-
-		if (!map)
-			return map.error();
+		ASSIGN_OR_RETURN(auto map, open_pinned<bpf_map_info>(pin));
 
 		std::set<BpfBytes> seen; // keys that go meanwhile make it begin again
-		BpfBytes key(map->info.key_size);
-		BpfBytes value(copied_bytes(map->info));
+		BpfBytes key(map.info.key_size);
+		BpfBytes value(copied_bytes(map.info));
 		bool first = true;
 
-		for (std::uint64_t steps = 0; steps < 2 * std::uint64_t{map->info.max_entries}; steps++) {
-			BpfBytes next(map->info.key_size);
+		for (std::uint64_t steps = 0; steps < 2 * std::uint64_t{map.info.max_entries}; steps++) {
+			BpfBytes next(map.info.key_size);
 
-			if (bpf_map_get_next_key(map->fd.get(), first ? nullptr : key.data(), next.data()) < 0) {
+			if (bpf_map_get_next_key(map.fd.get(), first ? nullptr : key.data(), next.data()) < 0) {
 				if (errno != ENOENT)
 					return bpf_error("cannot read " + pin, errno);
 				break;
 			}
 			first = false;
 			key = next;
-			if (bpf_map_lookup_elem(map->fd.get(), key.data(), value.data()) == 0 && seen.insert(key).second)
+			if (bpf_map_lookup_elem(map.fd.get(), key.data(), value.data()) == 0 && seen.insert(key).second)
 				show(key, value);
 		}
 		return {};
 	}
 	Result<void> write(const std::string &pin, const BpfBytes &key, const BpfBytes &value) override
 	{
-		auto map = open_pinned<bpf_map_info>(pin);
-
-		if (!map)
-			return map.error();
+		ASSIGN_OR_RETURN(auto map, open_pinned<bpf_map_info>(pin));
 
 		BpfBytes copies;
 
-		if (value.size() != map->info.value_size)
+		if (value.size() != map.info.value_size)
 			return Error{"cannot write " + pin + ": its values have another size: who loaded it is of another version"};
-		for (const std::size_t bytes = copied_bytes(map->info); copies.size() < bytes;) {
+		for (const std::size_t bytes = copied_bytes(map.info); copies.size() < bytes;) {
 			copies.insert(copies.end(), value.begin(), value.end());
-			if (per_cpu(map->info))
+			if (per_cpu(map.info))
 				copies.resize((copies.size() + 7) / 8 * 8);
 		}
-		if (bpf_map_update_elem(map->fd.get(), key.data(), copies.data(), BPF_ANY) < 0)
+		if (bpf_map_update_elem(map.fd.get(), key.data(), copies.data(), BPF_ANY) < 0)
 			return bpf_error("cannot write " + pin, errno);
 		return {};
 	}
@@ -1001,15 +981,13 @@ public:
 	{
 		const Fd fd(bpf_map_get_fd_by_id(id));
 		const auto layout = types().ops_layout();
-		auto value = fd ? OpsValue::read(fd.get()) :
-				  Result<OpsValue>(bpf_error("cannot open struct_ops map " + std::to_string(id), errno));
+		ASSIGN_OR_RETURN(auto value, fd ? OpsValue::read(fd.get()) :
+				  Result<OpsValue>(bpf_error("cannot open struct_ops map " + std::to_string(id), errno)));
 		BpfOpsParts parts;
 		std::set<std::uint32_t> maps;
 
-		if (!value)
-			return value.error();
 		for (const std::size_t at : layout ? layout->functions : std::vector<std::size_t>()) {
-			const Fd program(bpf_prog_get_fd_by_id(value->program_id(at))); // there is none with 0
+			const Fd program(bpf_prog_get_fd_by_id(value.program_id(at))); // there is none with 0
 			const auto info = program ? info_of<bpf_prog_info>(program.get(), "a program") :
 						    Result<bpf_prog_info>(Error{});
 
@@ -1036,20 +1014,19 @@ public:
 	}
 	Result<void> register_copy(const std::string &pin, const std::string &to) override
 	{
-		auto value = open_pin(pin).and_then([](Fd &fd) { return OpsValue::read(fd.get()); });
+		ASSIGN_OR_RETURN(auto value,
+				 open_pin(pin).and_then([](Fd &fd) { return OpsValue::read(fd.get()); }));
 		const auto layout = types().ops_layout();
 
-		if (!value)
-			return value.error();
 		if (!layout)
 			return Error{"this kernel has no BTF"};
 
 		// The kernel shows ids of programs where it takes their file descriptors.
 		std::vector<Fd> programs;
 
-		std::fill_n(value->bytes.begin(), 2 * sizeof(std::uint32_t), std::byte{});
+		std::fill_n(value.bytes.begin(), 2 * sizeof(std::uint32_t), std::byte{});
 		for (const std::size_t at : layout->functions) {
-			const std::uint32_t id = value->program_id(at);
+			const std::uint32_t id = value.program_id(at);
 
 			if (id == 0)
 				continue;
@@ -1059,24 +1036,23 @@ public:
 				return bpf_error("cannot open program " + std::to_string(id), errno);
 			const auto slot = static_cast<unsigned long>(program.get());
 
-			std::memcpy(value->bytes.data() + at, &slot, sizeof(slot));
+			std::memcpy(value.bytes.data() + at, &slot, sizeof(slot));
 		}
 
 		// The kernel asks for BTF of the map's owner with it.
-		const Fd types_of_old(bpf_btf_get_fd_by_id(value->info.btf_id));
+		const Fd types_of_old(bpf_btf_get_fd_by_id(value.info.btf_id));
 
 		LIBBPF_OPTS(bpf_map_create_opts, options,
 			    .btf_fd = static_cast<std::uint32_t>(types_of_old.get()),
-			    .btf_vmlinux_value_type_id = value->info.btf_vmlinux_value_type_id);
-		const Fd copy(bpf_map_create(BPF_MAP_TYPE_STRUCT_OPS, value->info.name, sizeof(std::uint32_t),
-					     value->info.value_size, 1, &options));
+			    .btf_vmlinux_value_type_id = value.info.btf_vmlinux_value_type_id);
+		const Fd copy(bpf_map_create(BPF_MAP_TYPE_STRUCT_OPS, value.info.name, sizeof(std::uint32_t),
+					     value.info.value_size, 1, &options));
 		const std::uint32_t zero = 0;
 
 		if (!copy)
 			return bpf_error("cannot make a struct_ops map", errno);
-		if (auto pinned = pin_fd(copy.get(), to); !pinned)
-			return pinned;
-		if (bpf_map_update_elem(copy.get(), &zero, value->bytes.data(), BPF_ANY) < 0)
+		RETURN_IF_ERROR(pin_fd(copy.get(), to));
+		if (bpf_map_update_elem(copy.get(), &zero, value.bytes.data(), BPF_ANY) < 0)
 			return bpf_error("cannot register it again", errno);
 		return {};
 	}
@@ -1159,12 +1135,9 @@ private:
 Result<std::vector<std::pair<BpfBytes, BpfBytes>>> BpfHost::entries(const std::string &pin) const
 {
 	std::vector<std::pair<BpfBytes, BpfBytes>> out;
-	const auto done = visit(pin, [&](std::span<const std::byte> key, std::span<const std::byte> value) {
+	RETURN_IF_ERROR(visit(pin, [&](std::span<const std::byte> key, std::span<const std::byte> value) {
 		out.emplace_back(BpfBytes(key.begin(), key.end()), BpfBytes(value.begin(), value.end()));
-	});
-
-	if (!done)
-		return done.error();
+	}));
 	return out;
 }
 

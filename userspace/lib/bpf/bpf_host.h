@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "fd.h"
+#include "interface.h"
 #include "result.h"
 
 namespace swift {
@@ -91,13 +92,8 @@ struct BpfOpsParts {
 
 // An object. What it has loaded and attached ends with it, unless it is pinned, and but
 // for a plain registration.
-class BpfObject {
+class BpfObject : public Interface {
 public:
-	BpfObject() = default;
-	BpfObject(const BpfObject &) = delete;
-	BpfObject &operator=(const BpfObject &) = delete;
-	virtual ~BpfObject() = default;
-
 	[[nodiscard]] virtual std::vector<BpfProgram> programs() const = 0;
 	[[nodiscard]] virtual std::vector<BpfMap> maps() const = 0;
 
@@ -136,13 +132,8 @@ struct BpfAbilities {
 	bool bpffs = false; // mounted where the pins go: here, or where pid 1 is
 };
 
-class BpfHost {
+class BpfHost : public Interface {
 public:
-	BpfHost() = default;
-	BpfHost(const BpfHost &) = delete;
-	BpfHost &operator=(const BpfHost &) = delete;
-	virtual ~BpfHost() = default;
-
 	[[nodiscard]] virtual BpfAbilities abilities() const = 0;
 	virtual Result<std::unique_ptr<BpfObject>> open(const std::string &file) = 0;
 	// Of those inside the program; ENOENT if there is none of that name.

@@ -155,11 +155,8 @@ Result<void> BpfLaw::assign(BpfValues &values, std::string_view assignment) cons
 		return {};
 	}
 
-	auto number = parse_int(key, value, t->min, t->max);
-
-	if (!number)
-		return number.error();
-	slot = static_cast<std::uint32_t>(*number);
+	ASSIGN_OR_RETURN(auto number, parse_int(key, value, t->min, t->max));
+	slot = static_cast<std::uint32_t>(number);
 	return {};
 }
 
@@ -189,24 +186,21 @@ std::span<const BpfLaw> bpf_laws()
 
 Result<BpfPrefix> BpfPrefix::parse(std::string_view text)
 {
-	auto prefix = Prefix::parse(text);
-
-	if (!prefix)
-		return prefix.error();
+	ASSIGN_OR_RETURN(auto prefix, Prefix::parse(text));
 
 	BpfPrefix key;
-	const Address &a = prefix->address;
+	const Address &a = prefix.address;
 	const bool mapped = !a.v6 && text.find(':') != std::string_view::npos;
 
 	if (mapped)
 		return Error{"not a prefix", std::string(text), "an IPv4 prefix as a.b.c.d/n"};
 	if (a.v6) {
 		key.address = a.bytes;
-		key.length = prefix->length;
+		key.length = prefix.length;
 	} else {
 		key.address[10] = key.address[11] = 0xff;
 		std::copy_n(a.bytes.begin(), 4, key.address.begin() + 12);
-		key.length = 96 + prefix->length;
+		key.length = 96 + prefix.length;
 	}
 
 	BpfPrefix masked = key;

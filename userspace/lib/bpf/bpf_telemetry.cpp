@@ -50,30 +50,16 @@ std::uint32_t id_in(const std::string &pin)
 	return id ? static_cast<std::uint32_t>(*id) : 0;
 }
 
-Result<std::uint32_t> number(std::string_view name, const std::string &text, std::uint32_t otherwise,
-			     std::int64_t min, std::int64_t max)
-{
-	if (text.empty())
-		return otherwise;
-	auto v = parse_int(name, text, min, max);
-
-	if (!v)
-		return v.error();
-	return static_cast<std::uint32_t>(*v);
-}
-
 // As the map has it: of the mapped address.
 Result<bpf_swift_prefix> network(const std::string &text)
 {
-	auto parsed = BpfPrefix::parse(text);
+	ASSIGN_OR_RETURN(auto parsed, BpfPrefix::parse(text));
 
-	if (!parsed)
-		return parsed.error();
 	static_assert(sizeof(BpfPrefix) == sizeof(bpf_swift_prefix));
 
 	bpf_swift_prefix out{};
 
-	std::memcpy(&out, &*parsed, sizeof(out));
+	std::memcpy(&out, &parsed, sizeof(out));
 	return out;
 }
 
@@ -151,41 +137,32 @@ Result<bool> BpfTelemetry::attach_module(const std::string &dir)
 Result<std::unique_ptr<BpfObject>> BpfTelemetry::open_again(const std::string &dir,
 							    const std::string &program)
 {
-	auto settings = host_.read(dir + "/settings", bpf_first_key());
+	ASSIGN_OR_RETURN(auto settings, host_.read(dir + "/settings", bpf_first_key()));
 
-	if (!settings)
-		return settings.error();
-	if (!*settings || (*settings)->size() != sizeof(telemetry_settings))
+	if (!settings || settings->size() != sizeof(telemetry_settings))
 		return Error{"the telemetry was loaded by a swiftctl of another version: unload it and load it again"};
 
 	telemetry_settings s{};
 
-	std::memcpy(&s, (*settings)->data(), sizeof(s));
+	std::memcpy(&s, settings->data(), sizeof(s));
 
-	auto object = open_object(host_, std::string(s.object, strnlen(s.object, sizeof(s.object))), telemetry_name);
-
-	if (!object)
-		return object.error();
-	for (const BpfProgram &p : (*object)->programs())
+	ASSIGN_OR_RETURN(auto object,
+			 open_object(host_, std::string(s.object, strnlen(s.object, sizeof(s.object))), telemetry_name));
+	for (const BpfProgram &p : object->programs())
 		if (p.name != program)
-			if (auto ok = (*object)->skip_program(p.name); !ok)
-				return ok.error();
-	for (const BpfMap &m : (*object)->maps())
+			RETURN_IF_ERROR(object->skip_program(p.name));
+	for (const BpfMap &m : object->maps())
 		if (!m.internal)
-			if (auto ok = (*object)->reuse_map(m.name, dir + "/" + m.name); !ok)
-				return ok.error();
+			RETURN_IF_ERROR(object->reuse_map(m.name, dir + "/" + m.name));
 	return object;
 }
 
 Result<void> BpfTelemetry::start(BpfObject &object, const std::string &program, const std::string &dir,
 				 const std::string &pin)
 {
-	if (auto ok = object.load(false); !ok)
-		return ok;
-	if (auto ok = object.attach_tracing(program); !ok)
-		return ok;
-	if (auto ok = object.pin_program(program, dir + "/prog_" + pin); !ok)
-		return ok;
+	RETURN_IF_ERROR(object.load(false));
+	RETURN_IF_ERROR(object.attach_tracing(program));
+	RETURN_IF_ERROR(object.pin_program(program, dir + "/prog_" + pin));
 
 	auto ok = object.pin_link(program, dir + "/link_" + pin);
 
@@ -197,27 +174,20 @@ Result<void> BpfTelemetry::start(BpfObject &object, const std::string &program, 
 Result<void> BpfTelemetry::watch_program(const std::string &dir, const std::string &name,
 					 const std::string &pin, std::uint32_t id)
 {
-	auto object = open_again(dir, variant_program);
+	ASSIGN_OR_RETURN(auto object, open_again(dir, variant_program));
 
-	if (!object)
-		return object.error();
-	if (auto ok = (*object)->set_constant("cc_name", cc_constant(name)); !ok)
-		return ok;
-	if (auto ok = (*object)->set_target(variant_program, pin, decided); !ok)
-		return ok;
-	if (auto ok = make_other(dir, name); !ok)
-		return ok;
-	return start(**object, variant_program, dir, name + "~" + std::to_string(id));
+	RETURN_IF_ERROR(object->set_constant("cc_name", cc_constant(name)));
+	RETURN_IF_ERROR(object->set_target(variant_program, pin, decided));
+	RETURN_IF_ERROR(make_other(dir, name));
+	return start(*object, variant_program, dir, name + "~" + std::to_string(id));
 }
 
 // By itself: a kernel that cannot have it loses nothing else.
 Result<void> BpfTelemetry::watch_releases(const std::string &dir)
 {
-	auto object = open_again(dir, tx_nic_program);
+	ASSIGN_OR_RETURN(auto object, open_again(dir, tx_nic_program));
 
-	if (!object)
-		return object.error();
-	return start(**object, tx_nic_program, dir, tx_nic_program);
+	return start(*object, tx_nic_program, dir, tx_nic_program);
 }
 
 Result<void> BpfTelemetry::watch_in(const std::string &dir, const std::string &name)
@@ -232,14 +202,10 @@ Result<void> BpfTelemetry::watch_in(const std::string &dir, const std::string &n
 	if (pin.empty() || !host_.exists(variant + "/telemetry_on"))
 		return Error{"an older object: it tells no decisions"};
 
-	auto program = host_.program(pin);
-
-	if (!program)
-		return program.error();
-	if (std::any_of(old.begin(), old.end(), [&](const std::string &each) { return id_in(each) == program->id; }))
+	ASSIGN_OR_RETURN(auto program, host_.program(pin));
+	if (std::any_of(old.begin(), old.end(), [&](const std::string &each) { return id_in(each) == program.id; }))
 		return {};
-	if (auto ok = watch_program(dir, name, pin, program->id); !ok)
-		return ok;
+	RETURN_IF_ERROR(watch_program(dir, name, pin, program.id));
 	// Flows of before a swap go on with the old programs: those are kept, older ones not.
 	std::sort(old.begin(), old.end(), [](const std::string &a, const std::string &b) { return id_in(a) < id_in(b); });
 	for (std::size_t i = 0; i + 1 < old.size(); i++) {
@@ -266,22 +232,22 @@ void BpfTelemetry::forget(const std::string &name)
 Result<BpfTelemetry::Plan> BpfTelemetry::plan(const TelemetryRequest &r, BpfReport &report) const
 {
 	Plan plan;
-	const auto v4_len = number("--v4-len", r.v4_len, TELEMETRY_V4_LEN, 0, 32);
-	const auto v6_len = number("--v6-len", r.v6_len, TELEMETRY_V6_LEN, 0, 128);
-	const auto flows = number("--flows", r.max_flows, TELEMETRY_MAX_FLOWS, 64, 1 << 20);
-	const auto prefixes = number("--prefixes", r.max_prefixes, TELEMETRY_MAX_PREFIXES, 1, 1 << 16);
-	const auto tx = number("--tx", r.tx_one_in, 0, 1, 1000000);
+	std::uint32_t v4_len = TELEMETRY_V4_LEN;
 
 	report.usage = true;
-	for (const auto *each : {&v4_len, &v6_len, &flows, &prefixes, &tx})
-		if (!*each)
-			return each->error();
+	plan.settings.v6_len = TELEMETRY_V6_LEN;
+	plan.max_flows = TELEMETRY_MAX_FLOWS;
+	plan.max_prefixes = TELEMETRY_MAX_PREFIXES;
+	RETURN_IF_ERROR(take_int(v4_len, "--v4-len", r.v4_len, 0, 32));
+	RETURN_IF_ERROR(take_int(plan.settings.v6_len, "--v6-len", r.v6_len, 0, 128));
+	RETURN_IF_ERROR(take_int(plan.max_flows, "--flows", r.max_flows, 64, 1 << 20));
+	RETURN_IF_ERROR(take_int(plan.max_prefixes, "--prefixes", r.max_prefixes, 1, 1 << 16));
+	RETURN_IF_ERROR(take_int(plan.settings.tx_one_in, "--tx", r.tx_one_in, 1, 1000000));
+	plan.settings.v4_len = mapped_bits + v4_len;
 	for (const std::string &text : r.prefixes) {
-		auto net = network(text);
+		ASSIGN_OR_RETURN(auto net, network(text));
 
-		if (!net)
-			return net.error();
-		plan.networks.push_back(*net);
+		plan.networks.push_back(net);
 	}
 	if (plan.networks.size() > TELEMETRY_MAX_NETWORKS)
 		return Error{"--prefix: too many", std::to_string(plan.networks.size()),
@@ -294,18 +260,9 @@ Result<BpfTelemetry::Plan> BpfTelemetry::plan(const TelemetryRequest &r, BpfRepo
 		return Error{"--object: a path too long", path,
 			     "up to " + std::to_string(sizeof(plan.settings.object) - 1) + " characters"};
 	report.usage = false;
-	plan.settings.v4_len = mapped_bits + *v4_len;
-	plan.settings.v6_len = *v6_len;
-	plan.settings.tx_one_in = *tx;
 	std::copy(path.begin(), path.end(), plan.settings.object);
-	plan.max_flows = *flows;
-	plan.max_prefixes = *prefixes;
 
-	auto object = open_object(host_, r.file, telemetry_name);
-
-	if (!object)
-		return object.error();
-	plan.object = std::move(*object);
+	ASSIGN_OR_RETURN(plan.object, open_object(host_, r.file, telemetry_name));
 
 	bool right = false;
 
@@ -318,12 +275,12 @@ Result<BpfTelemetry::Plan> BpfTelemetry::plan(const TelemetryRequest &r, BpfRepo
 	if (!right)
 		return Error{"not the telemetry, or that of another version than swiftctl's", plan.file};
 	for (const BpfProgram &p : plan.object->programs()) {
-		const bool wanted = p.name == module_program || (p.name == tx_program && *tx > 0);
+		const bool wanted = p.name == module_program || (p.name == tx_program && plan.settings.tx_one_in > 0);
 
 		if (wanted)
 			plan.programs.push_back(p.name);
-		else if (auto ok = plan.object->skip_program(p.name); !ok)
-			return ok.error();
+		else
+			RETURN_IF_ERROR(plan.object->skip_program(p.name));
 	}
 	return plan;
 }
@@ -337,47 +294,30 @@ Result<void> BpfTelemetry::build(Plan &plan, bool &module_attached, std::optiona
 	for (const auto &[map, n] : {std::pair("flows", plan.max_flows),
 				     std::pair("prefixes", plan.max_prefixes + telemetry_spare_prefixes),
 				     std::pair("tx_packets", one_in ? TELEMETRY_MAX_TX_PACKETS : 1U)})
-		if (auto ok = object.set_max_entries(map, n); !ok)
-			return ok;
-	if (auto ok = object.set_constant("tx_threshold", bpf_bytes(one_in ? 0xffffffffU / one_in : 0)); !ok)
-		return ok;
-	if (auto ok = object.set_constant("cc_name", cc_constant(module_cc)); !ok)
-		return ok;
-	if (auto ok = object.load(false); !ok)
-		return ok;
+		RETURN_IF_ERROR(object.set_max_entries(map, n));
+	RETURN_IF_ERROR(object.set_constant("tx_threshold", bpf_bytes(one_in ? 0xffffffffU / one_in : 0)));
+	RETURN_IF_ERROR(object.set_constant("cc_name", cc_constant(module_cc)));
+	RETURN_IF_ERROR(object.load(false));
 	for (const std::string &each : {std::string(bpf_pin_dir), dir})
-		if (auto ok = host_.make_dir(each); !ok)
-			return ok;
+		RETURN_IF_ERROR(host_.make_dir(each));
 	for (const BpfMap &m : plan.maps)
-		if (auto ok = object.pin_map(m.name, dir + "/" + m.name); !ok)
-			return ok;
+		RETURN_IF_ERROR(object.pin_map(m.name, dir + "/" + m.name));
 	for (const std::string &p : plan.programs)
-		if (auto ok = object.pin_program(p, dir + "/prog_" + p); !ok)
-			return ok;
-	if (auto ok = host_.write(dir + "/settings", bpf_first_key(), bpf_bytes(plan.settings)); !ok)
-		return ok;
+		RETURN_IF_ERROR(object.pin_program(p, dir + "/prog_" + p));
+	RETURN_IF_ERROR(host_.write(dir + "/settings", bpf_first_key(), bpf_bytes(plan.settings)));
 	for (const bpf_swift_prefix &net : plan.networks)
-		if (auto ok = host_.write(dir + "/networks", bpf_bytes(net), bpf_bytes(net.prefix_len)); !ok)
-			return ok;
-	if (auto ok = make_other(dir, module_cc); !ok)
-		return ok;
+		RETURN_IF_ERROR(host_.write(dir + "/networks", bpf_bytes(net), bpf_bytes(net.prefix_len)));
+	RETURN_IF_ERROR(make_other(dir, module_cc));
 	if (one_in) {
-		if (auto ok = object.attach_tracing(tx_program); !ok)
-			return ok;
-		if (auto ok = object.pin_link(tx_program, dir + "/link_" + tx_program); !ok)
-			return ok;
+		RETURN_IF_ERROR(object.attach_tracing(tx_program));
+		RETURN_IF_ERROR(object.pin_link(tx_program, dir + "/link_" + tx_program));
 		if (auto ok = watch_releases(dir); !ok)
 			no_nic = ok.error();
 	}
 
-	auto attached = attach_module(dir);
-
-	if (!attached)
-		return attached.error();
-	module_attached = *attached;
+	ASSIGN_OR_RETURN(module_attached, attach_module(dir));
 	for (const std::string &name : variants())
-		if (auto ok = watch_in(dir, name); !ok)
-			return Error{"cannot watch " + name + ": " + ok.error().text(), {}, {}, ok.error().code};
+		RETURN_IF_ERROR(prefixed("cannot watch " + name + ": ", watch_in(dir, name)));
 	return host_.rename(dir, telemetry_dir());
 }
 

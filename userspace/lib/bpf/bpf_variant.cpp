@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "diag.h"
+#include "interface.h"
 #include "maps.h"
 #include "telemetry.h"
 #include "text.h"
@@ -126,11 +127,9 @@ struct BpfVariants::Plan {
 };
 
 // Runs backwards what was put on it, unless all went well.
-class BpfVariants::Undo {
+class BpfVariants::Undo : NonCopyable {
 public:
 	Undo() = default;
-	Undo(const Undo &) = delete;
-	Undo &operator=(const Undo &) = delete;
 	~Undo()
 	{
 		for (; !steps_.empty(); steps_.pop_back())
@@ -161,8 +160,7 @@ Result<void> need_bpffs(BpfHost &host, BpfReport &report, bool dry_run)
 	if (host.abilities().bpffs)
 		return {};
 	if (!dry_run)
-		if (auto ok = host.mount_bpffs(); !ok)
-			return ok;
+		RETURN_IF_ERROR(host.mount_bpffs());
 	report.notes.emplace_back(dry_run ? "bpffs would be mounted at /sys/fs/bpf" :
 					    "bpffs was not mounted: it is now, at /sys/fs/bpf");
 	return {};
@@ -231,8 +229,7 @@ Result<std::string> BpfVariants::root_cgroup() const
 
 Result<std::shared_ptr<void>> BpfVariants::may_change(const std::string &name, bool dry_run) const
 {
-	if (auto ok = check_bpf_name(name); !ok)
-		return ok.error();
+	RETURN_IF_ERROR(check_bpf_name(name));
 	return hold_changes(system_, dry_run);
 }
 
@@ -274,11 +271,7 @@ Result<BpfVariants::Plan> BpfVariants::plan(const BpfLoadRequest &request, BpfRe
 	plan.file = object_text(request.file, request.name);
 	plan.by_link = host_.abilities().ops_links && !request.plain;
 
-	auto object = open_object(host_, request.file, request.name);
-
-	if (!object)
-		return object.error();
-	plan.object = std::move(*object);
+	ASSIGN_OR_RETURN(plan.object, open_object(host_, request.file, request.name));
 	for (const BpfMap &m : plan.object->maps()) {
 		if (m.ops && !plan.ops_map.empty())
 			return Error{"more than one congestion control in the object", plan.file};
@@ -329,8 +322,7 @@ Result<BpfVariants::Plan> BpfVariants::plan(const BpfLoadRequest &request, BpfRe
 					     p.section + ") of the object",
 				     plan.file};
 		if (p.kind == BpfProgramKind::sock_ops && !request.echo) {
-			if (auto ok = plan.object->skip_program(p.name); !ok)
-				return ok.error();
+			RETURN_IF_ERROR(plan.object->skip_program(p.name));
 			continue;
 		}
 		plan.programs.push_back(p);
@@ -341,11 +333,7 @@ Result<BpfVariants::Plan> BpfVariants::plan(const BpfLoadRequest &request, BpfRe
 		plan.cgroup = request.cgroup;
 		return plan;
 	}
-	auto root = root_cgroup();
-
-	if (!root)
-		return root.error();
-	plan.cgroup = *root;
+	ASSIGN_OR_RETURN(plan.cgroup, root_cgroup());
 	return plan;
 }
 
@@ -353,12 +341,10 @@ Result<BpfVariants::Plan> BpfVariants::plan(const BpfLoadRequest &request, BpfRe
 
 Result<void> BpfVariants::remove_pins(const std::string &dir)
 {
-	auto names = host_.pins(dir);
+	ASSIGN_OR_RETURN(auto names, host_.pins(dir));
 	Result<void> result;
 
-	if (!names)
-		return names.error();
-	for (const std::string &name : *names)
+	for (const std::string &name : names)
 		if (auto ok = host_.remove_pin(dir + "/" + name); !ok)
 			result = ok;
 	if (auto ok = host_.remove_dir(dir); !ok)
@@ -370,11 +356,9 @@ Result<void> BpfVariants::remove_pins(const std::string &dir)
 
 Result<void> BpfVariants::take_down(const std::string &dir)
 {
-	auto names = host_.pins(dir);
+	ASSIGN_OR_RETURN(auto names, host_.pins(dir));
 	Result<void> result;
 
-	if (!names)
-		return names.error();
 	// First no flow chooses it any more, then it loses what its flows live on.
 	if (host_.exists(dir + "/ops_link"))
 		host_.detach(dir + "/ops_link");
@@ -384,7 +368,7 @@ Result<void> BpfVariants::take_down(const std::string &dir)
 			result = host_.unregister_ops(ops->id);
 	if (!result)
 		return result; // the pins are all there is to get at it
-	for (const std::string &name : *names)
+	for (const std::string &name : names)
 		if (is_link_pin(name))
 			host_.detach(dir + "/" + name);
 	return remove_pins(dir);
@@ -406,8 +390,7 @@ Result<void> BpfVariants::mend(const std::string &name)
 	const bool plain_done = fresh && !fresh->by_link && fresh->state == BpfOpsStatus::State::in_use;
 
 	if (plain_done || host_.exists(staging + "/ops_link"))
-		if (auto ok = host_.exchange(staging, dir); !ok)
-			return ok;
+		RETURN_IF_ERROR(host_.exchange(staging, dir));
 	return remove_pins(staging);
 }
 
@@ -424,8 +407,7 @@ Result<void> BpfVariants::put_default_back(const std::string &name, BpfReport &r
 		report.steps.push_back((dry_run ? "would set " : "set ") + std::string(default_cc_sysctl) +
 				       " back to " + to);
 		if (!dry_run)
-			if (auto ok = write_sysctl(system_, default_cc_sysctl, to); !ok)
-				return ok;
+			RETURN_IF_ERROR(write_sysctl(system_, default_cc_sysctl, to));
 	}
 	return dry_run ? Result<void>() : system_.remove_file(default_file(name));
 }
@@ -493,14 +475,11 @@ BpfReport BpfVariants::unload(const std::string &name, bool dry_run)
 
 Result<void> BpfVariants::pin_all(const Plan &plan, const std::string &dir)
 {
-	if (auto ok = plan.object->pin_map(plan.ops_map, dir + "/ops"); !ok)
-		return ok;
+	RETURN_IF_ERROR(plan.object->pin_map(plan.ops_map, dir + "/ops"));
 	for (const BpfMap &m : plan.maps)
-		if (auto ok = plan.object->pin_map(m.name, dir + "/" + m.name); !ok)
-			return ok;
+		RETURN_IF_ERROR(plan.object->pin_map(m.name, dir + "/" + m.name));
 	for (const BpfProgram &p : plan.programs)
-		if (auto ok = plan.object->pin_program(p.name, dir + "/prog_" + p.name); !ok)
-			return ok;
+		RETURN_IF_ERROR(plan.object->pin_program(p.name, dir + "/prog_" + p.name));
 	return {};
 }
 
@@ -515,10 +494,8 @@ Result<void> BpfVariants::build(const BpfLoadRequest &request, Plan &plan, BpfRe
 	}
 	undo.add([this, dir] { (void)remove_pins(dir); });
 	for (const std::string &each : {std::string(bpf_pin_dir), dir})
-		if (auto ok = host_.make_dir(each); !ok)
-			return ok;
-	if (auto ok = pin_all(plan, dir); !ok)
-		return ok;
+		RETURN_IF_ERROR(host_.make_dir(each));
+	RETURN_IF_ERROR(pin_all(plan, dir));
 
 	BpfMap tunables;
 
@@ -526,12 +503,9 @@ Result<void> BpfVariants::build(const BpfLoadRequest &request, Plan &plan, BpfRe
 	tunables.key_bytes = sizeof(BpfPrefix);
 	tunables.value_bytes = static_cast<std::uint32_t>(plan.values.size() * sizeof(std::uint32_t));
 	tunables.max_entries = plan.profiles.max_entries + 1;
-	if (auto ok = host_.create_hash(tunables, dir + "/tunables"); !ok)
-		return ok;
-	if (auto ok = host_.write(dir + "/tunables", default_key(), bytes_of(plan.values)); !ok)
-		return ok;
-	if (auto ok = object.write_map(std::string(plan.law->params_map), bpf_first_key(), plan.params); !ok)
-		return ok;
+	RETURN_IF_ERROR(host_.create_hash(tunables, dir + "/tunables"));
+	RETURN_IF_ERROR(host_.write(dir + "/tunables", default_key(), bytes_of(plan.values)));
+	RETURN_IF_ERROR(object.write_map(std::string(plan.law->params_map), bpf_first_key(), plan.params));
 
 	for (const BpfProgram &p : plan.programs) {
 		Result<void> ok;
@@ -544,31 +518,25 @@ Result<void> BpfVariants::build(const BpfLoadRequest &request, Plan &plan, BpfRe
 			return ok;
 	}
 	// The last: a flow that chooses it finds everything in place.
-	if (auto ok = object.register_ops(); !ok)
-		return ok;
+	RETURN_IF_ERROR(object.register_ops());
 	if (!plan.by_link)
 		undo.add([this, dir] {
 			if (auto ops = host_.ops(dir + "/ops"))
 				(void)host_.unregister_ops(ops->id);
 		});
-	auto ops = host_.ops(dir + "/ops");
-
-	if (!ops)
-		return ops.error();
-	if (ops->name != request.name)
-		return Error{"the object " + plan.file + " registers another name", ops->name, request.name};
+	ASSIGN_OR_RETURN(auto ops, host_.ops(dir + "/ops"));
+	if (ops.name != request.name)
+		return Error{"the object " + plan.file + " registers another name", ops.name, request.name};
 	return {};
 }
 
 Result<void> BpfVariants::pin_links(const Plan &plan)
 {
 	if (plan.by_link)
-		if (auto ok = plan.object->pin_ops_link(plan.staging + "/ops_link"); !ok)
-			return ok;
+		RETURN_IF_ERROR(plan.object->pin_ops_link(plan.staging + "/ops_link"));
 	for (const BpfProgram &p : plan.programs)
 		if (p.kind == BpfProgramKind::tracing || on_cgroup(p))
-			if (auto ok = plan.object->pin_link(p.name, plan.staging + "/link_" + p.name); !ok)
-				return ok;
+			RETURN_IF_ERROR(plan.object->pin_link(p.name, plan.staging + "/link_" + p.name));
 	return {};
 }
 
@@ -662,8 +630,7 @@ Result<void> BpfVariants::register_again(const std::string &dir)
 		(void)host_.remove_pin(copy);
 		return ok;
 	}
-	if (auto ok = host_.remove_pin(dir + "/ops"); !ok)
-		return ok;
+	RETURN_IF_ERROR(host_.remove_pin(dir + "/ops"));
 	return host_.rename(copy, dir + "/ops");
 }
 
@@ -675,29 +642,22 @@ Result<void> BpfVariants::exchange_ops(Plan &plan, Undo &undo, BpfReport &report
 	if (plan.by_link) {
 		const std::string link = plan.dir + "/ops_link";
 
-		if (auto ok = plan.object->prepare_ops(); !ok)
-			return ok;
-		if (auto ok = host_.replace_ops(link, new_ops); !ok)
-			return ok;
+		RETURN_IF_ERROR(plan.object->prepare_ops());
+		RETURN_IF_ERROR(host_.replace_ops(link, new_ops));
 		undo.add([this, link, old_ops] { (void)host_.replace_ops(link, old_ops); });
 		return host_.pin_again(link, plan.staging + "/ops_link");
 	}
 
-	auto running = host_.ops(old_ops);
-
-	if (!running)
-		return running.error();
-	if (running->state == BpfOpsStatus::State::in_use) {
-		if (auto ok = host_.unregister_ops(running->id); !ok)
-			return ok;
+	ASSIGN_OR_RETURN(auto running, host_.ops(old_ops));
+	if (running.state == BpfOpsStatus::State::in_use) {
+		RETURN_IF_ERROR(host_.unregister_ops(running.id));
 		undo.add([this, &report, dir = plan.dir] {
 			if (auto ok = register_again(dir); !ok)
 				report.notes.push_back("the old one could not be registered again: " +
 						       ok.error().text());
 		});
 	}
-	if (auto ok = plan.object->register_ops(); !ok)
-		return ok;
+	RETURN_IF_ERROR(plan.object->register_ops());
 	undo.add([this, new_ops] {
 		if (auto ops = host_.ops(new_ops))
 			(void)host_.unregister_ops(ops->id);
@@ -717,12 +677,9 @@ Result<void> BpfVariants::exchange(const BpfLoadRequest &request, Plan &plan, Bp
 		return ok;
 	}
 	undo.add([this, &plan] { (void)remove_pins(plan.staging); });
-	if (auto ok = host_.make_dir(plan.staging); !ok)
-		return ok;
-	if (auto ok = pin_all(plan, plan.staging); !ok)
-		return ok;
-	if (auto ok = host_.pin_again(plan.dir + "/tunables", plan.staging + "/tunables"); !ok)
-		return ok;
+	RETURN_IF_ERROR(host_.make_dir(plan.staging));
+	RETURN_IF_ERROR(pin_all(plan, plan.staging));
+	RETURN_IF_ERROR(host_.pin_again(plan.dir + "/tunables", plan.staging + "/tunables"));
 	for (const BpfProgram &p : plan.programs) {
 		const std::string link = plan.dir + "/link_" + p.name;
 		const std::string old_program = plan.dir + "/prog_" + p.name;
@@ -746,19 +703,13 @@ Result<void> BpfVariants::exchange(const BpfLoadRequest &request, Plan &plan, Bp
 		if (!ok)
 			return ok;
 	}
-	if (auto ok = exchange_ops(plan, undo, report); !ok)
-		return ok;
-	auto ops = host_.ops(plan.staging + "/ops");
-
-	if (!ops)
-		return ops.error();
-	if (ops->name != request.name)
-		return Error{"the object " + plan.file + " registers another name", ops->name, request.name};
+	RETURN_IF_ERROR(exchange_ops(plan, undo, report));
+	ASSIGN_OR_RETURN(auto ops, host_.ops(plan.staging + "/ops"));
+	if (ops.name != request.name)
+		return Error{"the object " + plan.file + " registers another name", ops.name, request.name};
 	for (const std::string &p : own_links)
-		if (auto ok = object.pin_link(p, plan.staging + "/link_" + p); !ok)
-			return ok;
-	if (auto ok = host_.exchange(plan.staging, plan.dir); !ok)
-		return ok;
+		RETURN_IF_ERROR(object.pin_link(p, plan.staging + "/link_" + p));
+	RETURN_IF_ERROR(host_.exchange(plan.staging, plan.dir));
 	undo.forget();
 	return {};
 }
@@ -859,8 +810,7 @@ Result<BpfSettings> BpfVariants::get(const std::string &name)
 	const std::string dir = bpf_dir(name);
 	BpfSettings out;
 
-	if (auto ok = check_bpf_name(name); !ok)
-		return ok.error();
+	RETURN_IF_ERROR(check_bpf_name(name));
 	if (!system_.is_root())
 		return Error{"needs root: the pins of BPF programs are root's"};
 	if (!host_.exists(dir))
@@ -869,28 +819,20 @@ Result<BpfSettings> BpfVariants::get(const std::string &name)
 	if (!out.law)
 		return Error{"its map of tunables is missing: unload it and load it again", name};
 
-	auto keys = host_.keys(dir + "/tunables");
-
-	if (!keys)
-		return keys.error();
-	for (const BpfBytes &key : *keys) {
+	ASSIGN_OR_RETURN(auto keys, host_.keys(dir + "/tunables"));
+	for (const BpfBytes &key : keys) {
 		BpfPrefix prefix;
-		auto bytes = host_.read(dir + "/tunables", key);
+		ASSIGN_OR_RETURN(auto bytes, host_.read(dir + "/tunables", key));
 
-		if (!bytes)
-			return bytes.error();
-		if (!*bytes || key.size() != sizeof(prefix)) // it has gone meanwhile
+		if (!bytes || key.size() != sizeof(prefix)) // it has gone meanwhile
 			continue;
 		std::memcpy(&prefix, key.data(), sizeof(prefix));
 
-		auto values = values_of(*out.law, **bytes);
-
-		if (!values)
-			return values.error();
+		ASSIGN_OR_RETURN(auto values, values_of(*out.law, *bytes));
 		if (prefix.length == default_key_length)
-			out.values = *values;
+			out.values = values;
 		else
-			out.profiles.emplace_back(prefix, *values);
+			out.profiles.emplace_back(prefix, values);
 	}
 	std::sort(out.profiles.begin(), out.profiles.end());
 	if (out.values.empty())
@@ -1018,6 +960,32 @@ BpfReport BpfVariants::set(const BpfSetRequest &request)
 	return report;
 }
 
+Result<void> BpfVariants::set(const BpfSetRequest &request, double patience_s)
+{
+	using Clock = std::chrono::steady_clock;
+	const auto until = Clock::now() + std::chrono::duration<double>(patience_s);
+
+	for (;;) {
+		const BpfReport report = set(request);
+
+		if (!report.error)
+			return {};
+		if (report.error->code != EWOULDBLOCK || Clock::now() >= until)
+			return *report.error;
+		std::this_thread::sleep_for(std::chrono::milliseconds(10));
+	}
+}
+
+Result<const BpfValues *> BpfSettings::values_of(const std::string &prefix) const
+{
+	if (prefix.empty())
+		return &values;
+	ASSIGN_OR_RETURN(const auto wanted, BpfPrefix::parse(prefix));
+	const auto profile = std::find_if(profiles.begin(), profiles.end(), [&](const auto &p) { return p.first == wanted; });
+
+	return profile != profiles.end() ? &profile->second : &values;
+}
+
 /* --- Listing -------------------------------------------------------------------------------- */
 
 BpfStatus BpfVariants::status(const std::string &name, const std::string &dir)
@@ -1110,11 +1078,8 @@ Result<BpfListing> BpfVariants::list()
 		return Error{"needs root: the pins of BPF programs are root's"};
 	out.abilities = host_.abilities();
 
-	auto names = host_.pins(bpf_pin_dir);
-
-	if (!names)
-		return names.error();
-	for (const std::string &pin : *names) {
+	ASSIGN_OR_RETURN(auto names, host_.pins(bpf_pin_dir));
+	for (const std::string &pin : names) {
 		const bool leftover = pin.ends_with("~new");
 		const std::string name = leftover ? pin.substr(0, pin.size() - 4) : pin;
 

@@ -99,6 +99,9 @@ struct BpfSettings {
 	std::vector<std::pair<BpfPrefix, BpfValues>> profiles;
 	// What the programs compute with is not what was set: a killed `set`, or somebody else.
 	bool differs = false;
+
+	// Those of @prefix' profile; if it has none, or is "", those of all other flows.
+	[[nodiscard]] Result<const BpfValues *> values_of(const std::string &prefix) const;
 };
 
 class BpfVariants {
@@ -112,6 +115,8 @@ public:
 	[[nodiscard]] BpfReport unload(const std::string &name, bool dry_run);
 	[[nodiscard]] BpfReport swap(const BpfLoadRequest &request); // name, file, dry_run, plain
 	[[nodiscard]] BpfReport set(const BpfSetRequest &request);
+	// While somebody else changes variants it tries again, for @patience_s.
+	Result<void> set(const BpfSetRequest &request, double patience_s);
 	Result<BpfSettings> get(const std::string &name);
 	Result<BpfListing> list();
 

@@ -142,11 +142,9 @@ std::uint64_t less(std::uint64_t now, std::uint64_t earlier)
 Result<BpfMap> checked_map(const BpfHost &host, const std::string &name, std::size_t key_bytes,
 			   std::size_t value_bytes)
 {
-	auto map = host.map(telemetry_dir() + "/" + name);
+	ASSIGN_OR_RETURN(auto map, host.map(telemetry_dir() + "/" + name));
 
-	if (!map)
-		return map;
-	if (map->key_bytes != key_bytes || map->value_bytes != value_bytes)
+	if (map.key_bytes != key_bytes || map.value_bytes != value_bytes)
 		return Error{"the telemetry was loaded by a swiftctl of another version (map " + name +
 			     "): unload it and load it again"};
 	return map;
@@ -241,8 +239,7 @@ Result<Telemetry> Telemetry::open(const BpfHost &host)
 	      std::tuple("prefixes", sizeof(telemetry_prefix_key), sizeof(telemetry_prefix)),
 	      std::tuple("counters", sizeof(std::uint32_t), sizeof(std::uint64_t)),
 	      std::tuple("settings", sizeof(std::uint32_t), sizeof(telemetry_settings))})
-		if (auto map = checked_map(host, name, key, value); !map)
-			return map.error();
+		RETURN_IF_ERROR(checked_map(host, name, key, value));
 	return Telemetry(host);
 }
 
@@ -304,23 +301,18 @@ Result<TelemetryReading> Telemetry::read_prefixes(std::optional<std::uint32_t> n
 
 Result<TelemetryReading> Telemetry::read(std::optional<std::uint32_t> netns, const Wanted &wanted) const
 {
-	auto out = read_prefixes(netns);
+	ASSIGN_OR_RETURN(auto out, read_prefixes(netns));
 	std::uint64_t there = 0;
 
-	if (!out)
-		return out;
-	const auto done = visit_flows(
+	RETURN_IF_ERROR(visit_flows(
 		std::nullopt,
 		[&](const TelemetryFlow &f) {
 			there++;
 			return (!netns || f.netns == *netns) && (!wanted || wanted(f));
 		},
-		[&](TelemetryFlow &&f) { out->flows.push_back(std::move(f)); });
-
-	if (!done)
-		return done.error();
-	sort(out->flows);
-	out->flows_evicted = less(out->flows_made, std::min(there, out->flows_made));
+		[&](TelemetryFlow &&f) { out.flows.push_back(std::move(f)); }));
+	sort(out.flows);
+	out.flows_evicted = less(out.flows_made, std::min(there, out.flows_made));
 	return out;
 }
 

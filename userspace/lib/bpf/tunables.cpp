@@ -57,11 +57,8 @@ Result<std::string> Tunable::check(std::string_view value) const
 			     "static, base_rtt or base_rtt_plus"};
 	}
 
-	auto number = parse_int(name, value, min, max);
-
-	if (!number)
-		return number.error();
-	return std::to_string(*number);
+	ASSIGN_OR_RETURN(auto number, parse_int(name, value, min, max));
+	return std::to_string(number);
 }
 
 } // namespace swift

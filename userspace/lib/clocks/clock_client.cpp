@@ -11,11 +11,9 @@ namespace swift {
 
 Result<ClockClient> ClockClient::open()
 {
-	auto genl = open_module_genl();
+	ASSIGN_OR_RETURN(auto genl, open_module_genl());
 
-	if (!genl)
-		return genl.error();
-	return ClockClient(std::move(*genl));
+	return ClockClient(std::move(genl));
 }
 
 Result<void> ClockClient::request(std::uint8_t command, std::uint16_t flags, const GenlClient::Put &put,
@@ -26,8 +24,7 @@ Result<void> ClockClient::request(std::uint8_t command, std::uint16_t flags, con
 					      return parse_nic_clocks(b, family, clocks, sequence);
 				      });
 
-	if (auto answered = module_answered(status); !answered)
-		return answered;
+	RETURN_IF_ERROR(module_answered(status));
 	if (status->interrupted)
 		return Error{"the module's clocks change faster than they can be read", {}, {}, EAGAIN};
 	return {};
@@ -63,8 +60,7 @@ Result<std::vector<NicClock>> ClockClient::all()
 {
 	std::vector<NicClock> clocks;
 
-	if (auto done = request(TCP_SWIFT_CMD_CLOCK_GET, NLM_F_DUMP, [](NetlinkRequest &) {}, clocks); !done)
-		return done.error();
+	RETURN_IF_ERROR(request(TCP_SWIFT_CMD_CLOCK_GET, NLM_F_DUMP, [](NetlinkRequest &) {}, clocks));
 	return clocks;
 }
 

@@ -14,41 +14,24 @@ bool parse_clock(Bytes payload, std::vector<NicClock> &clocks)
 {
 	const auto head = read_whole<genlmsghdr>(payload);
 	NicClock c;
-	bool good = true;
 
 	if (!head)
 		return false;
-	const bool whole = for_attributes(skip(payload, GENL_HDRLEN), [&](int type, Bytes value) {
-		switch (type) {
-		case TCP_SWIFT_A_IFINDEX:
-			return take_whole(value, c.ifindex, good);
-		case TCP_SWIFT_A_NIC_NS:
-			return take_whole(value, c.line.nic_ns, good);
-		case TCP_SWIFT_A_HOST_NS:
-			return take_whole(value, c.line.host_ns, good);
-		case TCP_SWIFT_A_RATIO_Q32:
-			return take_whole(value, c.line.ratio_q32, good);
-		case TCP_SWIFT_A_ERROR_NS:
-			return take_whole(value, c.line.error_ns, good);
-		case TCP_SWIFT_A_VALID_MS:
-			return take_whole(value, c.valid_ms, good);
-		case TCP_SWIFT_A_OWNER:
-			return take_whole(value, c.owner, good);
-		case TCP_SWIFT_A_USED:
-			return take_whole(value, c.used, good);
-		case TCP_SWIFT_A_STALE:
-			return take_whole(value, c.stale, good);
-		case TCP_SWIFT_A_FUTURE:
-			return take_whole(value, c.future, good);
-		case TCP_SWIFT_A_OLD:
-			return take_whole(value, c.old, good);
-		default: // padding, or newer than us
-			return;
-		}
-	});
+	const bool good = take_attributes(skip(payload, GENL_HDRLEN),
+					  {{TCP_SWIFT_A_IFINDEX, c.ifindex},
+					   {TCP_SWIFT_A_NIC_NS, c.line.nic_ns},
+					   {TCP_SWIFT_A_HOST_NS, c.line.host_ns},
+					   {TCP_SWIFT_A_RATIO_Q32, c.line.ratio_q32},
+					   {TCP_SWIFT_A_ERROR_NS, c.line.error_ns},
+					   {TCP_SWIFT_A_VALID_MS, c.valid_ms},
+					   {TCP_SWIFT_A_OWNER, c.owner},
+					   {TCP_SWIFT_A_USED, c.used},
+					   {TCP_SWIFT_A_STALE, c.stale},
+					   {TCP_SWIFT_A_FUTURE, c.future},
+					   {TCP_SWIFT_A_OLD, c.old}});
 
 	// A line without a rate is none.
-	if (!whole || !good || c.ifindex == 0 || c.line.ratio_q32 == 0)
+	if (!good || c.ifindex == 0 || c.line.ratio_q32 == 0)
 		return false;
 	clocks.push_back(c);
 	return true;

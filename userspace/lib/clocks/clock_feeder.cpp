@@ -51,18 +51,14 @@ ClockFeeder::ClockFeeder(Files &files, Nics &nics, ClockHost &host, ClockFeederO
 
 Result<void> ClockFeeder::start()
 {
-	if (auto held = memory_.hold(); !held)
-		return held;
-	auto leftovers = memory_.load();
-
-	if (!leftovers)
-		return leftovers.error();
+	RETURN_IF_ERROR(memory_.hold());
+	ASSIGN_OR_RETURN(auto leftovers, memory_.load());
 	auto links = host_.links();
 
 	if (!links && links.error().code != EAGAIN)
 		return links.error();
 	links_missed_ = !links; // they change too fast just now
-	leftovers_ = std::move(*leftovers);
+	leftovers_ = std::move(leftovers);
 	running_ = true;
 	for (const std::string &name : options_.ifaces) {
 		if (find(name))

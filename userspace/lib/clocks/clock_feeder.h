@@ -9,13 +9,13 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "clock_fit.h"
 #include "clock_host.h"
 #include "files.h"
+#include "interface.h"
 #include "nics.h"
 #include "phc.h"
 #include "stamping_memory.h"
@@ -59,13 +59,11 @@ struct FeedStatus {
 	std::vector<std::string> variants; // in BPF, that have it
 };
 
-class ClockFeeder {
+class ClockFeeder : NonCopyable {
 public:
 	using Tell = std::function<void(const FeedEvent &)>;
 
 	ClockFeeder(Files &files, Nics &nics, ClockHost &host, ClockFeederOptions options, Tell tell);
-	ClockFeeder(const ClockFeeder &) = delete;
-	ClockFeeder &operator=(const ClockFeeder &) = delete;
 	~ClockFeeder() { stop(); }
 
 	// An Error: another feeder runs, or what is remembered cannot be read. NICs that are

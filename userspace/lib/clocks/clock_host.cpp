@@ -58,11 +58,9 @@ public:
 	Result<std::vector<Link>> link_changes() override
 	{
 		std::vector<Link> out;
-		const auto seen = events_.read([&](Bytes b) { parse_links(b, out); });
+		ASSIGN_OR_RETURN(const auto seen, events_.read([&](Bytes b) { parse_links(b, out); }));
 
-		if (!seen)
-			return seen.error();
-		if (*seen == RouteEvents::Seen::missed)
+		if (seen == RouteEvents::Seen::missed)
 			return errno_error("link events were missed", ENOBUFS);
 		return out;
 	}
@@ -151,8 +149,7 @@ Result<std::unique_ptr<ClockHost>> clock_host(std::unique_ptr<VariantClocks> var
 	if (!netns)
 		return netns.error();
 	for (const int fd : {timer.get(), events->fd()})
-		if (auto done = wait_for(epoll.get(), fd); !done)
-			return done.error();
+		RETURN_IF_ERROR(wait_for(epoll.get(), fd));
 	return std::unique_ptr<ClockHost>(std::make_unique<RealClockHost>(
 		std::move(epoll), std::move(timer), std::move(*events), std::move(*client), *netns, std::move(variants)));
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "clock_fit.h"
+#include "interface.h"
 #include "phc.h"
 #include "result.h"
 #include "route.h"
@@ -17,13 +18,8 @@
 
 namespace swift {
 
-class ClockHost {
+class ClockHost : public Interface {
 public:
-	ClockHost() = default;
-	ClockHost(const ClockHost &) = delete;
-	ClockHost &operator=(const ClockHost &) = delete;
-	virtual ~ClockHost() = default;
-
 	[[nodiscard]] virtual std::int64_t now_ns() const = 0; // CLOCK_MONOTONIC
 	// The cookie of its network namespace, for a file's name.
 	[[nodiscard]] virtual std::string netns() const = 0;

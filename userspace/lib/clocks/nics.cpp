@@ -27,8 +27,7 @@ public:
 		ethtool_coalesce request{};
 
 		request.cmd = ETHTOOL_GCOALESCE;
-		if (auto done = nic_ioctl(dev, SIOCETHTOOL, &request); !done)
-			return done.error();
+		RETURN_IF_ERROR(nic_ioctl(dev, SIOCETHTOOL, &request));
 		return Coalescing{request.rx_coalesce_usecs, request.use_adaptive_rx_coalesce != 0};
 	}
 
@@ -38,8 +37,7 @@ public:
 		hwtstamp_config config{};
 
 		info.cmd = ETHTOOL_GET_TS_INFO;
-		if (auto done = nic_ioctl(dev, SIOCETHTOOL, &info); !done)
-			return done.error();
+		RETURN_IF_ERROR(nic_ioctl(dev, SIOCETHTOOL, &info));
 
 		NicTimestamps t;
 
@@ -61,8 +59,7 @@ public:
 
 		config.tx_type = wanted.tx_type;
 		config.rx_filter = wanted.rx_filter;
-		if (auto done = nic_ioctl(dev, SIOCSHWTSTAMP, &config); !done)
-			return done.error();
+		RETURN_IF_ERROR(nic_ioctl(dev, SIOCSHWTSTAMP, &config));
 		return Stamping{config.tx_type, config.rx_filter};
 	}
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "clock_client.h"
+#include "interface.h"
 #include "result.h"
 #include "stamping.h"
 
@@ -20,13 +21,8 @@ struct Coalescing {
 	bool adaptive_rx = false;
 };
 
-class Nics {
+class Nics : public Interface {
 public:
-	Nics() = default;
-	Nics(const Nics &) = delete;
-	Nics &operator=(const Nics &) = delete;
-	virtual ~Nics() = default;
-
 	virtual Result<Coalescing> coalescing(const std::string &dev) = 0;
 	virtual Result<NicTimestamps> timestamps(const std::string &dev) = 0;
 	// What the driver has made of @wanted, which may be more.

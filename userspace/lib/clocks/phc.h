@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "clock_fit.h"
+#include "interface.h"
 #include "result.h"
 
 namespace swift {
@@ -37,13 +38,8 @@ struct HostClocks {
 };
 
 // The system calls alone.
-class PhcDevice {
+class PhcDevice : public Interface {
 public:
-	PhcDevice() = default;
-	PhcDevice(const PhcDevice &) = delete;
-	PhcDevice &operator=(const PhcDevice &) = delete;
-	virtual ~PhcDevice() = default;
-
 	virtual Result<std::vector<PhcSample>> samples(PhcMethod method, unsigned count) = 0;
 	virtual HostClocks host_clocks() = 0;
 };

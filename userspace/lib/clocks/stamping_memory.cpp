@@ -57,14 +57,10 @@ std::optional<std::vector<RememberedStamping>> remembered_of(const std::string &
 	if (j.contains("boot_id") && j["boot_id"] != boot)
 		return all;
 	for (const Json &entry : j["nics"]) {
-		if (!entry.is_object() || !entry.contains("iface") || !entry["iface"].is_string())
-			return std::nullopt;
-
 		const auto ifindex = number(entry, "ifindex");
 		const auto before = stamping_of(entry, "before");
 		const auto written = stamping_of(entry, "written");
-
-		std::string iface = entry["iface"].get<std::string>();
+		std::string iface = text_member(entry, "iface").value_or("");
 
 		if (!ifindex || *ifindex <= 0 || !before || !written || iface.empty() || iface.size() > 15 ||
 		    iface.find_first_of("/ \t\n") != std::string::npos)
@@ -104,11 +100,8 @@ Result<std::vector<RememberedStamping>> StampingMemory::load() const
 	if (!exists())
 		return std::vector<RememberedStamping>{};
 
-	auto text = files_.read_record(path_);
-
-	if (!text)
-		return text.error();
-	auto all = remembered_of(*text, boot_id(files_));
+	ASSIGN_OR_RETURN(auto text, files_.read_record(path_));
+	auto all = remembered_of(text, boot_id(files_));
 
 	if (!all)
 		return Error{"cannot make sense of " + path_ +

@@ -4,12 +4,12 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "clock_fit.h"
+#include "interface.h"
 #include "result.h"
 
 namespace swift {
@@ -20,13 +20,8 @@ struct VariantsFed {
 	std::optional<Error> error;
 };
 
-class VariantClocks {
+class VariantClocks : public Interface {
 public:
-	VariantClocks() = default;
-	VariantClocks(const VariantClocks &) = delete;
-	VariantClocks &operator=(const VariantClocks &) = delete;
-	virtual ~VariantClocks() = default;
-
 	// In none if no variant that takes clocks is loaded. @now_ns: CLOCK_MONOTONIC.
 	virtual VariantsFed set(std::uint32_t ifindex, const ClockLine &line, std::uint32_t valid_ms,
 				std::int64_t now_ns) = 0;

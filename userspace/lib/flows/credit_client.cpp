@@ -12,11 +12,9 @@ namespace swift {
 
 Result<CreditClient> CreditClient::open()
 {
-	auto genl = open_module_genl();
+	ASSIGN_OR_RETURN(auto genl, open_module_genl());
 
-	if (!genl)
-		return genl.error();
-	return CreditClient(std::move(*genl));
+	return CreditClient(std::move(genl));
 }
 
 Result<CreditBook> CreditClient::book()
@@ -27,8 +25,7 @@ Result<CreditBook> CreditClient::book()
 					      return parse_credit_book(b, family, book, sequence);
 				      });
 
-	if (auto answered = module_answered(status); !answered)
-		return answered.error();
+	RETURN_IF_ERROR(module_answered(status));
 	book.interrupted = status->interrupted;
 
 	// Where the module's table was resized meanwhile it has told some flows twice.

@@ -48,58 +48,30 @@ bool parse_entry(Bytes payload, CreditBook &book)
 	std::uint32_t standing = 0;
 	CreditLink l;
 	CreditFlow f;
-	bool good = read_whole<genlmsghdr>(payload).has_value();
-	const auto take = [&](Bytes value, auto &to) { take_whole(value, to.emplace(), good); };
-	const bool whole = for_attributes(skip(payload, GENL_HDRLEN), [&](int type, Bytes value) {
-		switch (type) {
-		case TCP_SWIFT_A_IFINDEX:
-			take_whole(value, l.ifindex, good);
-			f.ifindex = l.ifindex;
-			return;
-		case TCP_SWIFT_A_LINK_MBPS:
-			return take(value, mbps);
-		case TCP_SWIFT_A_LINK_BDP:
-			return take_whole(value, l.bdp_bytes, good);
-		case TCP_SWIFT_A_LINK_B:
-			return take_whole(value, l.most_bytes, good);
-		case TCP_SWIFT_A_LINK_UNSCHED:
-			return take_whole(value, l.unasked_bytes, good);
-		case TCP_SWIFT_A_LINK_LENT:
-			return take_whole(value, l.lent_bytes, good);
-		case TCP_SWIFT_A_LINK_RTT_NS:
-			return take_whole(value, l.rtt_ns, good);
-		case TCP_SWIFT_A_LINK_LOOP_NS:
-			return take_whole(value, l.loop_ns, good);
-		case TCP_SWIFT_A_LOCAL:
-			return take(value, local);
-		case TCP_SWIFT_A_REMOTE:
-			return take(value, remote);
-		case TCP_SWIFT_A_LOCAL_PORT:
-			return take_whole(value, f.local.port, good);
-		case TCP_SWIFT_A_REMOTE_PORT:
-			return take_whole(value, f.remote.port, good);
-		case TCP_SWIFT_A_COOKIE:
-			return take_whole(value, f.cookie, good);
-		case TCP_SWIFT_A_STANDING:
-			return take_whole(value, standing, good);
-		case TCP_SWIFT_A_WANTED:
-			return take_whole(value, f.wanted_bytes, good);
-		case TCP_SWIFT_A_LENT:
-			return take_whole(value, f.lent_bytes, good);
-		case TCP_SWIFT_A_SENDER_LENT:
-			return take_whole(value, f.sender_lent_bytes, good);
-		case TCP_SWIFT_A_SENDER_MOST:
-			return take_whole(value, f.sender_most_bytes, good);
-		case TCP_SWIFT_A_SENDER_HOST:
-			return take_whole(value, f.sender_host_bytes, good);
-		case TCP_SWIFT_A_SENDER_NET:
-			return take_whole(value, f.sender_net_bytes, good);
-		default: // padding, or newer than us
-			return;
-		}
-	});
+	const bool good = read_whole<genlmsghdr>(payload) &&
+			  take_attributes(skip(payload, GENL_HDRLEN),
+					  {{TCP_SWIFT_A_IFINDEX, l.ifindex},
+					   {TCP_SWIFT_A_LINK_MBPS, mbps},
+					   {TCP_SWIFT_A_LINK_BDP, l.bdp_bytes},
+					   {TCP_SWIFT_A_LINK_B, l.most_bytes},
+					   {TCP_SWIFT_A_LINK_UNSCHED, l.unasked_bytes},
+					   {TCP_SWIFT_A_LINK_LENT, l.lent_bytes},
+					   {TCP_SWIFT_A_LINK_RTT_NS, l.rtt_ns},
+					   {TCP_SWIFT_A_LINK_LOOP_NS, l.loop_ns},
+					   {TCP_SWIFT_A_LOCAL, local},
+					   {TCP_SWIFT_A_REMOTE, remote},
+					   {TCP_SWIFT_A_LOCAL_PORT, f.local.port},
+					   {TCP_SWIFT_A_REMOTE_PORT, f.remote.port},
+					   {TCP_SWIFT_A_COOKIE, f.cookie},
+					   {TCP_SWIFT_A_STANDING, standing},
+					   {TCP_SWIFT_A_WANTED, f.wanted_bytes},
+					   {TCP_SWIFT_A_LENT, f.lent_bytes},
+					   {TCP_SWIFT_A_SENDER_LENT, f.sender_lent_bytes},
+					   {TCP_SWIFT_A_SENDER_MOST, f.sender_most_bytes},
+					   {TCP_SWIFT_A_SENDER_HOST, f.sender_host_bytes},
+					   {TCP_SWIFT_A_SENDER_NET, f.sender_net_bytes}});
 
-	if (!whole || !good || mbps.has_value() == (local && remote))
+	if (!good || mbps.has_value() == (local && remote))
 		return false;
 	if (mbps) {
 		l.mbps = *mbps;
@@ -107,6 +79,7 @@ bool parse_entry(Bytes payload, CreditBook &book)
 			book.links.push_back(l);
 		return l.ifindex != 0;
 	}
+	f.ifindex = l.ifindex;
 	f.local.address = address_of(*local);
 	f.remote.address = address_of(*remote);
 	f.standing = standing_of(standing);

@@ -48,11 +48,9 @@ NetlinkRequest request_for(std::uint8_t family, std::uint32_t states)
 
 Result<DiagClient> DiagClient::open()
 {
-	auto conversation = Conversation::open(NETLINK_SOCK_DIAG, "TCP sockets");
+	ASSIGN_OR_RETURN(auto conversation, Conversation::open(NETLINK_SOCK_DIAG, "TCP sockets"));
 
-	if (!conversation)
-		return conversation.error();
-	return DiagClient(std::move(*conversation));
+	return DiagClient(std::move(conversation));
 }
 
 Result<DiagStatus> DiagClient::dump_family(std::uint8_t family, std::uint32_t states,
@@ -70,7 +68,7 @@ Result<DiagStatus> DiagClient::dump_family(std::uint8_t family, std::uint32_t st
 		request.close(list);
 	}
 
-	const auto status = conversation_.ask(
+	ASSIGN_OR_RETURN(const auto status, conversation_.ask(
 		request,
 		[&] {
 			sum.bad_records = 0;
@@ -81,11 +79,8 @@ Result<DiagStatus> DiagClient::dump_family(std::uint8_t family, std::uint32_t st
 
 			sum.bad_records += part.bad_records;
 			return part;
-		});
-
-	if (!status)
-		return status.error();
-	static_cast<NetlinkStatus &>(sum) = *status;
+		}));
+	static_cast<NetlinkStatus &>(sum) = status;
 	return sum;
 }
 
@@ -99,25 +94,23 @@ Result<DiagStatus> DiagClient::dump_families(std::uint32_t states, std::span<con
 		if (family == AF_UNSPEC && !both_at_once_)
 			continue;
 
-		const auto status = dump_family(family, states, storages, [&] { begin(family); }, visit);
-
-		if (!status)
-			return status.error();
-		if (family == AF_UNSPEC && status->error) {
+		ASSIGN_OR_RETURN(const auto status,
+				 dump_family(family, states, storages, [&] { begin(family); }, visit));
+		if (family == AF_UNSPEC && status.error) {
 			both_at_once_ = false;
 			continue;
 		}
 		// A kernel without IPv6 has no IPv6 sockets either.
-		if (status->error == ENOENT && family == AF_INET6)
+		if (status.error == ENOENT && family == AF_INET6)
 			continue;
-		if (status->error == ENOENT)
+		if (status.error == ENOENT)
 			return Error{"this kernel cannot list TCP sockets: modprobe tcp_diag inet_diag",
 				     {}, {}, ENOENT};
-		if (status->error)
-			return netlink_refusal("the kernel refused to list its TCP sockets", *status);
-		sum.interrupted |= status->interrupted;
-		sum.bad_records += status->bad_records;
-		sum.malformed += status->malformed;
+		if (status.error)
+			return netlink_refusal("the kernel refused to list its TCP sockets", status);
+		sum.interrupted |= status.interrupted;
+		sum.bad_records += status.bad_records;
+		sum.malformed += status.malformed;
 		if (family == AF_UNSPEC)
 			break;
 	}
@@ -130,7 +123,7 @@ Result<DiagDump> DiagClient::dump(std::uint32_t states, std::span<const Fd> stor
 	DiagDump out;
 	std::uint8_t family = 0;
 	std::size_t before = 0;
-	const auto status = dump_families(
+	ASSIGN_OR_RETURN(const auto status, dump_families(
 		states, storages,
 		[&](std::uint8_t begun) {
 			if (begun == family)
@@ -138,13 +131,11 @@ Result<DiagDump> DiagClient::dump(std::uint32_t states, std::span<const Fd> stor
 			family = begun;
 			before = out.flows.size();
 		},
-		[&](const Flow &flow) { out.flows.push_back(flow); });
+		[&](const Flow &flow) { out.flows.push_back(flow); }));
 
-	if (!status)
-		return status.error();
-	out.interrupted = status->interrupted;
-	out.bad_records = status->bad_records;
-	out.malformed = status->malformed;
+	out.interrupted = status.interrupted;
+	out.bad_records = status.bad_records;
+	out.malformed = status.malformed;
 	return out;
 }
 

@@ -56,13 +56,11 @@ void put_request(const FlowId &f, std::vector<std::byte> &out)
 
 Result<DiagGetter> DiagGetter::open()
 {
-	auto socket = netlink_socket(NETLINK_SOCK_DIAG);
+	ASSIGN_OR_RETURN(auto socket, netlink_socket(NETLINK_SOCK_DIAG));
 	const timeval patience = {patience_s, 0};
 
-	if (!socket)
-		return socket.error();
-	setsockopt(socket->get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-	return DiagGetter(std::move(*socket));
+	setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	return DiagGetter(std::move(socket));
 }
 
 Result<bool> DiagGetter::get_some(std::span<const FlowId> flows, const FlowVisitor &visit, DiagStatus &status)
@@ -98,11 +96,9 @@ Result<bool> DiagGetter::get(std::span<const FlowId> flows, const FlowVisitor &v
 
 	while (!flows.empty()) {
 		const std::size_t n = std::min(flows.size(), at_once);
-		auto some = get_some(flows.first(n), visit, status);
+		ASSIGN_OR_RETURN(auto some, get_some(flows.first(n), visit, status));
 
-		if (!some)
-			return some;
-		all &= *some;
+		all &= some;
 		flows = flows.subspan(n);
 	}
 	return all;

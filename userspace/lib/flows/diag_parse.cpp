@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <optional>
 
 #include "diag.h"
 #include "netlink_bytes.h"

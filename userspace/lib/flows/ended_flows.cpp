@@ -101,15 +101,12 @@ Result<void> EndedFlows::hear(int netns)
 	request.put_body(body);
 	request.put(NETNSA_NSID, std::int32_t{-1}); // any
 	request.put(NETNSA_FD, static_cast<std::uint32_t>(netns));
-	const auto status = numbers_.ask(
+	ASSIGN_OR_RETURN(const auto status, numbers_.ask(
 		request, [] {}, [](Bytes b, std::uint32_t sequence) {
 			return for_messages(b, sequence, [](const nlmsghdr &, Bytes) { return true; });
-		});
-
-	if (!status)
-		return status.error();
-	if (status->error && status->error != EEXIST)
-		return netlink_refusal("cannot give a network namespace a number", *status);
+		}));
+	if (status.error && status.error != EEXIST)
+		return netlink_refusal("cannot give a network namespace a number", status);
 	return {};
 }
 

@@ -16,6 +16,7 @@
 #include "conversation.h"
 #include "fd.h"
 #include "flow.h"
+#include "interface.h"
 #include "netlink_bytes.h"
 #include "result.h"
 
@@ -41,14 +42,12 @@ struct EndedLosses {
 // Appends the connections among @bytes, one message of the kernel's.
 void parse_ended(Bytes bytes, bool other_netns, std::vector<EndedFlow> &ended);
 
-class EndedFlows {
+class EndedFlows : NonCopyable {
 public:
 	static constexpr std::size_t most_waiting = 1 << 16;
 
 	// From now on. Of the caller's network namespace, and of those that hear() is called for.
 	static Result<std::unique_ptr<EndedFlows>> start();
-	EndedFlows(const EndedFlows &) = delete;
-	EndedFlows &operator=(const EndedFlows &) = delete;
 	~EndedFlows();
 
 	// Gives the namespace a number in ours (`ip netns list-id`), by which the kernel tells of its flows,

@@ -7,28 +7,16 @@ namespace swift {
 
 std::string_view stamp_text(Stamp s)
 {
-	switch (s) {
-	case Stamp::software:
-		return "sw";
-	case Stamp::hardware:
-		return "hw";
-	case Stamp::none:
-		break;
-	}
-	return "none";
+	static constexpr std::array<std::string_view, 3> names = {"none", "sw", "hw"};
+
+	return names[static_cast<std::size_t>(s)];
 }
 
 std::string_view limit_text(Limit l)
 {
-	switch (l) {
-	case Limit::fabric:
-		return "fabric";
-	case Limit::host:
-		return "host";
-	case Limit::both:
-		break;
-	}
-	return "both";
+	static constexpr std::array<std::string_view, 3> names = {"fabric", "host", "both"};
+
+	return names[static_cast<std::size_t>(l)];
 }
 
 std::string_view credit_text(Credit c)

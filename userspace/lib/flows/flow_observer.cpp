@@ -32,11 +32,9 @@ SummaryOptions verdict_options(const Files &files)
 Result<FlowObserver> FlowObserver::open(FlowTableOptions options, Storages storages,
 					std::int64_t storages_every_ns)
 {
-	auto ifaces = IfaceMap::open();
+	ASSIGN_OR_RETURN(auto ifaces, IfaceMap::open());
 
-	if (!ifaces)
-		return ifaces.error();
-	return FlowObserver(std::move(options), std::move(storages), storages_every_ns, std::move(*ifaces));
+	return FlowObserver(std::move(options), std::move(storages), storages_every_ns, std::move(ifaces));
 }
 
 // In that namespace.
@@ -148,11 +146,9 @@ Result<FlowLook> FlowObserver::look(const std::function<void()> &alive)
 		storages_ns_ = now_ns;
 	}
 	if (!diag_) {
-		auto opened = DiagClient::open();
+		ASSIGN_OR_RETURN(auto opened, DiagClient::open());
 
-		if (!opened)
-			return opened.error();
-		diag_.emplace(std::move(*opened));
+		diag_.emplace(std::move(opened));
 	}
 	const std::vector<Netns> *others = nullptr;
 

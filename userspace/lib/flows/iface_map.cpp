@@ -48,12 +48,11 @@ std::string_view IfaceMap::find(const Address &local) const
 
 Result<IfaceMap> IfaceMap::open()
 {
-	auto events = RouteEvents::open(RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR);
+	ASSIGN_OR_RETURN(auto events,
+			 RouteEvents::open(RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR));
 	IfaceMap map;
 
-	if (!events)
-		return events.error();
-	map.events_ = std::move(*events);
+	map.events_ = std::move(events);
 	map.stale_ = true;
 	// Interfaces that change too fast just now are read with the next look.
 	if (auto done = map.refresh(); !done && done.error().code != EAGAIN)
@@ -65,8 +64,7 @@ Result<IfaceMap> IfaceMap::read()
 {
 	IfaceMap map;
 
-	if (auto done = map.load(); !done)
-		return done.error();
+	RETURN_IF_ERROR(map.load());
 	return map;
 }
 
@@ -85,11 +83,9 @@ Result<void> IfaceMap::refresh()
 {
 	// What has changed does not matter, nor whether the kernel had to drop events.
 	if (events_) {
-		const auto seen = events_->read([](Bytes) {});
+		ASSIGN_OR_RETURN(const auto seen, events_->read([](Bytes) {}));
 
-		if (!seen)
-			return seen.error();
-		stale_ |= *seen != RouteEvents::Seen::nothing;
+		stale_ |= seen != RouteEvents::Seen::nothing;
 	}
 	if (!stale_)
 		return {};

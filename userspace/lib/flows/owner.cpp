@@ -2,7 +2,6 @@
 #include "owner.h"
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <system_error>
 #include <vector>

@@ -96,15 +96,10 @@ public:
 	{
 		if (!live_)
 			return not_live();
-		auto client = DiagClient::open();
+		ASSIGN_OR_RETURN(auto client, DiagClient::open());
+		ASSIGN_OR_RETURN(auto dump, client.dump(states));
 
-		if (!client)
-			return client.error();
-		auto dump = client->dump(states);
-
-		if (!dump)
-			return dump.error();
-		return std::move(dump->flows);
+		return std::move(dump.flows);
 	}
 
 	Result<Handshake> handshake(const std::string &host, std::uint16_t port) override
@@ -126,13 +121,11 @@ public:
 		std::optional<Handshake> best;
 
 		for (int i = 0; i < handshakes; i++) {
-			auto one = one_handshake(*list);
+			ASSIGN_OR_RETURN(auto one, one_handshake(*list));
 
-			if (!one)
-				return one;
 			if (best)
-				one->rtt_ns = std::min(best->rtt_ns, one->rtt_ns);
-			best = *one;
+				one.rtt_ns = std::min(best->rtt_ns, one.rtt_ns);
+			best = one;
 		}
 		return *best;
 	}

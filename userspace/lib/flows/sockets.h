@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "flow.h"
+#include "interface.h"
 #include "result.h"
 
 namespace swift {
@@ -20,13 +21,8 @@ struct Handshake {
 	std::optional<Credit> credit; // none: refused, or not of Swift
 };
 
-class Sockets {
+class Sockets : public Interface {
 public:
-	Sockets() = default;
-	Sockets(const Sockets &) = delete;
-	Sockets &operator=(const Sockets &) = delete;
-	virtual ~Sockets() = default;
-
 	virtual Result<std::vector<Flow>> tcp_sockets(std::uint32_t states) = 0;
 	// Of Swift, if this host has it.
 	virtual Result<Handshake> handshake(const std::string &host, std::uint16_t port) = 0;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "flow_table.h"
+#include "interface.h"
 #include "log_histogram.h"
 #include "verdict.h"
 
@@ -40,13 +41,8 @@ struct GroupSamples {
 
 // Every window decision of the last interval, from somewhere else than the flows' newest
 // values, of which a dump has one each.
-class HistogramSource {
+class HistogramSource : public Interface {
 public:
-	HistogramSource() = default;
-	HistogramSource(const HistogramSource &) = delete;
-	HistogramSource &operator=(const HistogramSource &) = delete;
-	virtual ~HistogramSource() = default;
-
 	// Whatever the interface; nullptr: it knows nothing of that group, or not of it alone.
 	[[nodiscard]] virtual const GroupSamples *find(const FlowGroup &group) const = 0;
 };

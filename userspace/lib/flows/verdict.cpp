@@ -3,8 +3,8 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <cmath>
+#include <string_view>
 
 #include "summary.h"
 #include "text.h"

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
 
 #include "text.h"
 
@@ -157,11 +158,9 @@ std::string_view authority_of(std::string_view url)
 
 Result<HttpPost> http_client()
 {
-	const auto curl = load_curl();
+	ASSIGN_OR_RETURN(const auto curl, load_curl());
 
-	if (!curl)
-		return curl.error();
-	return HttpPost([client = std::make_shared<Client>(*curl)](const HttpRequest &r) { return client->post(r); });
+	return HttpPost([client = std::make_shared<Client>(curl)](const HttpRequest &r) { return client->post(r); });
 }
 
 Result<void> check_url(const std::string &what, const std::string &url)

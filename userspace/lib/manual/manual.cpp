@@ -444,10 +444,7 @@ Manual::Manual(std::string prose_dir, std::string out_dir)
 
 Result<void> Manual::write(const ManualPage &page) const
 {
-	const auto prose = read_prose(prose_dir_ + "/" + page.name + ".mdoc");
-
-	if (!prose)
-		return prose.error();
+	ASSIGN_OR_RETURN(const auto prose, read_prose(prose_dir_ + "/" + page.name + ".mdoc"));
 
 	std::string title = page.name;
 	std::string summary = page.summary;
@@ -460,7 +457,7 @@ Result<void> Manual::write(const ManualPage &page) const
 		summary.pop_back();
 	sections["NAME"] = fmt::format(".Nm {}\n.Nd {}\n", page.name, mdoc_text(summary));
 	sections["NAME"].pop_back();
-	for (const auto &[name, text] : *prose) {
+	for (const auto &[name, text] : prose) {
 		sections[name] = text + sections[name];
 		if (std::find(first_sections.begin(), first_sections.end(), name) == first_sections.end() &&
 		    std::find(last_sections.begin(), last_sections.end(), name) == last_sections.end())

@@ -49,11 +49,9 @@ Conversation::Conversation(Fd socket, std::string subject, int patience_s)
 
 Result<Conversation> Conversation::open(int protocol, std::string subject)
 {
-	auto socket = netlink_socket(protocol);
+	ASSIGN_OR_RETURN(auto socket, netlink_socket(protocol));
 
-	if (!socket)
-		return socket.error();
-	return Conversation(std::move(*socket), std::move(subject));
+	return Conversation(std::move(socket), std::move(subject));
 }
 
 Result<NetlinkStatus> Conversation::ask_once(NetlinkRequest &request, const Parse &parse)

@@ -16,32 +16,23 @@ constexpr std::uint8_t controller_version = 2;
 NetlinkStatus parse_family(Bytes bytes, std::optional<std::uint16_t> &family, std::uint32_t sequence)
 {
 	return for_messages(bytes, sequence, [&](const nlmsghdr &head, Bytes payload) {
-		bool good = true;
+		std::uint16_t id = 0;
 
 		if (head.nlmsg_type != GENL_ID_CTRL)
 			return true;
-		const bool whole =
-			for_attributes(skip(payload, GENL_HDRLEN), [&](int type, Bytes value) {
-				std::uint16_t id = 0;
+		const bool good = take_attributes(skip(payload, GENL_HDRLEN), {{CTRL_ATTR_FAMILY_ID, id}});
 
-				if (type != CTRL_ATTR_FAMILY_ID)
-					return;
-				take_whole(value, id, good);
-				if (id >= NLMSG_MIN_TYPE)
-					family = id;
-			});
-
-		return whole && good;
+		if (id >= NLMSG_MIN_TYPE)
+			family = id;
+		return good;
 	});
 }
 
 Result<GenlClient> GenlClient::open(std::string family, std::uint8_t version)
 {
-	auto conversation = Conversation::open(NETLINK_GENERIC, "family " + family);
+	ASSIGN_OR_RETURN(auto conversation, Conversation::open(NETLINK_GENERIC, "family " + family));
 
-	if (!conversation)
-		return conversation.error();
-	return GenlClient(std::move(*conversation), std::move(family), version);
+	return GenlClient(std::move(conversation), std::move(family), version);
 }
 
 Result<void> GenlClient::resolve()
@@ -50,14 +41,11 @@ Result<void> GenlClient::resolve()
 
 	request.put_body(genlmsghdr{CTRL_CMD_GETFAMILY, controller_version, 0});
 	request.put_text(CTRL_ATTR_FAMILY_NAME, name_.c_str());
-	auto status = conversation_.ask(request, [&] { family_.reset(); }, [&](Bytes b, std::uint32_t sequence) {
+	ASSIGN_OR_RETURN(auto status, conversation_.ask(request, [&] { family_.reset(); }, [&](Bytes b, std::uint32_t sequence) {
 		return parse_family(b, family_, sequence);
-	});
-
-	if (!status)
-		return status.error();
-	if (status->error)
-		return errno_error("cannot ask for netlink family " + name_, status->error);
+	}));
+	if (status.error)
+		return errno_error("cannot ask for netlink family " + name_, status.error);
 	if (!family_)
 		return Error{"the kernel did not name netlink family " + name_};
 	return {};
@@ -68,8 +56,7 @@ Result<NetlinkStatus> GenlClient::ask(std::uint8_t command, std::uint16_t flags,
 {
 	for (bool fresh = false;;) {
 		if (!family_) {
-			if (auto done = resolve(); !done)
-				return done.error();
+			RETURN_IF_ERROR(resolve());
 			fresh = true;
 		}
 

@@ -18,8 +18,7 @@ Result<void> module_answered(const Result<NetlinkStatus> &answer)
 {
 	if (!answer && answer.error().code == ENOENT)
 		return Error{"the module tcp_swift is not loaded", {}, {}, error_no_module};
-	if (!answer)
-		return answer.error();
+	RETURN_IF_ERROR(answer);
 	// The kernel's word for a family whose module is on its way out.
 	if (answer->error == EPROTONOSUPPORT)
 		return Error{"the module tcp_swift is being unloaded", {}, {}, error_no_module};
@@ -30,6 +29,13 @@ Result<void> module_answered(const Result<NetlinkStatus> &answer)
 	if (answer->malformed)
 		return Error{"the module's answer makes no sense: it and swiftctl are of different versions"};
 	return {};
+}
+
+Error with_module_hint(System &system, Error error)
+{
+	if (error.code == error_no_module && !module_loaded(system))
+		error.what += "; " + module_hint(system);
+	return error;
 }
 
 } // namespace swift

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string>
@@ -31,15 +32,6 @@ template <typename T> std::optional<T> read_whole(Bytes b)
 		return std::nullopt;
 	std::memcpy(&v, b.data(), sizeof(T));
 	return v;
-}
-
-// Exactly the value of an attribute; else @good is false.
-template <typename T> void take_whole(Bytes b, T &to, bool &good)
-{
-	if (b.size() == sizeof(T))
-		to = *read_whole<T>(b);
-	else
-		good = false;
 }
 
 // Older kernels send less of a struct, newer ones more: the rest stays zero.
@@ -84,6 +76,41 @@ template <typename Each> bool for_attributes(Bytes b, Each each)
 		b = skip(b, align4(head->nla_len));
 	}
 	return true;
+}
+
+// An attribute, and where its value goes: whole, or it is none.
+struct AttributeTo {
+	template <typename T> AttributeTo(int which, T &field) : type(which), to(&field), take(take_into<T>) {}
+	template <typename T>
+	AttributeTo(int which, std::optional<T> &field) : type(which), to(&field), take([](Bytes value, void *at) {
+		return take_into<T>(value, &static_cast<std::optional<T> *>(at)->emplace());
+	})
+	{
+	}
+
+	template <typename T> static bool take_into(Bytes value, void *field)
+	{
+		if (value.size() == sizeof(T))
+			*static_cast<T *>(field) = *read_whole<T>(value);
+		return value.size() == sizeof(T);
+	}
+
+	int type;
+	void *to;
+	bool (*take)(Bytes value, void *to);
+};
+
+// False if an attribute was cut off, or has another size. Others, as padding or newer than us, are passed over.
+inline bool take_attributes(Bytes b, std::initializer_list<AttributeTo> attributes)
+{
+	bool good = true;
+	const bool whole = for_attributes(b, [&](int type, Bytes value) {
+		for (const AttributeTo &a : attributes)
+			if (a.type == type)
+				good &= a.take(value, a.to);
+	});
+
+	return whole && good;
 }
 
 // The errno that a message's negative @code means; 0 for none. Beyond all errnos: EPROTO.

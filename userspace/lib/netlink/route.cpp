@@ -18,22 +18,17 @@ template <typename Body, typename Item>
 Result<std::vector<Item>> list(std::uint16_t type, const char *what,
 			       NetlinkStatus (*parse)(Bytes, std::vector<Item> &, std::uint32_t))
 {
-	auto conversation = Conversation::open(NETLINK_ROUTE, what);
+	ASSIGN_OR_RETURN(auto conversation, Conversation::open(NETLINK_ROUTE, what));
 	NetlinkRequest request(type, NLM_F_DUMP);
 	std::vector<Item> items;
 
-	if (!conversation)
-		return conversation.error();
 	request.put_body(Body{});
-	const auto status = conversation->ask(
+	ASSIGN_OR_RETURN(const auto status, conversation.ask(
 		request, [&] { items.clear(); },
-		[&](Bytes b, std::uint32_t sequence) { return parse(b, items, sequence); });
-
-	if (!status)
-		return status.error();
-	if (status->error)
-		return netlink_refusal(std::string("cannot read the ") + what, *status);
-	if (status->interrupted)
+		[&](Bytes b, std::uint32_t sequence) { return parse(b, items, sequence); }));
+	if (status.error)
+		return netlink_refusal(std::string("cannot read the ") + what, status);
+	if (status.interrupted)
 		return Error{std::string("the ") + what + " change faster than they can be read", {}, {}, EAGAIN};
 	return items;
 }
@@ -52,11 +47,9 @@ Result<std::vector<LocalAddress>> list_addresses()
 
 Result<RouteEvents> RouteEvents::open(unsigned groups)
 {
-	auto socket = netlink_socket(NETLINK_ROUTE, groups, SOCK_NONBLOCK);
+	ASSIGN_OR_RETURN(auto socket, netlink_socket(NETLINK_ROUTE, groups, SOCK_NONBLOCK));
 
-	if (!socket)
-		return socket.error();
-	return RouteEvents(std::move(*socket));
+	return RouteEvents(std::move(socket));
 }
 
 Result<RouteEvents::Seen> RouteEvents::read(const std::function<void(Bytes)> &take)

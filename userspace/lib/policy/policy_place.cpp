@@ -4,9 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <chrono>
-#include <thread>
 
 #include "target_knob.h"
 #include "text.h"
@@ -34,48 +31,36 @@ public:
 		if (!module_loaded(files_))
 			return Error{"the module tcp_swift is not loaded"};
 		for (const std::string &t : policy_tunables()) {
-			auto text = read_sysctl(files_, sysctl(t));
-
-			if (!text)
-				return text.error();
-			v.targets[t] = *text;
+			ASSIGN_OR_RETURN(v.targets[t], read_sysctl(files_, sysctl(t)));
 		}
 		return v;
 	}
 
 	Result<Targets> in_effect() const override
 	{
-		auto v = read();
-
-		return v ? Result<Targets>(std::move(v->targets)) : v.error();
+		ASSIGN_OR_RETURN(auto v, read());
+		return std::move(v.targets);
 	}
 
 	Result<int> dscp() const override
 	{
-		auto text = read_sysctl(files_, sysctl("dscp"));
-		auto number = text ? parse_int("dscp", *text, -1, 63) : Result<std::int64_t>(text.error());
-
-		return number ? Result<int>(static_cast<int>(*number)) : number.error();
+		ASSIGN_OR_RETURN(const auto text, read_sysctl(files_, sysctl("dscp")));
+		ASSIGN_OR_RETURN(const auto number, parse_int("dscp", text, -1, 63));
+		return static_cast<int>(number);
 	}
 
 	Result<void> write(const PlaceValues &values) override
 	{
-		auto before = read();
+		ASSIGN_OR_RETURN(const auto before, read());
+		TunableValues changes;
+		TunableValues old;
 
-		if (!before)
-			return before.error();
 		for (const std::string &t : policy_tunables()) {
-			if (before->targets.at(t) == values.targets.at(t))
-				continue;
-			auto ok = write_sysctl(files_, sysctl(t), values.targets.at(t));
-
-			if (ok)
-				continue;
-			for (const std::string &old : policy_tunables())
-				(void)!write_sysctl(files_, sysctl(old), before->targets.at(old));
-			return ok;
+			old.emplace_back(t, before.targets.at(t));
+			if (before.targets.at(t) != values.targets.at(t))
+				changes.emplace_back(t, values.targets.at(t));
 		}
-		return {};
+		return write_tunables(files_, changes, old);
 	}
 
 private:
@@ -100,41 +85,31 @@ public:
 	Result<PlaceValues> read() const override
 	{
 		PlaceValues out;
-		auto settings = variants_.get(variant_);
+		ASSIGN_OR_RETURN(const auto settings, variants_.get(variant_));
+		ASSIGN_OR_RETURN(const BpfValues *values, settings.values_of(prefix_));
 
-		if (!settings)
-			return settings.error();
-		const BpfValues *values = values_of(*settings);
-
-		out.there = prefix_.empty() || values != &settings->values;
+		out.there = prefix_.empty() || values != &settings.values;
 		if (!out.there)
 			return out;
-		auto targets = targets_of(*settings->law, *values);
-
-		if (!targets)
-			return targets.error();
-		out.targets = std::move(*targets);
+		ASSIGN_OR_RETURN(out.targets, targets_of(*settings.law, *values));
 		return out;
 	}
 
 	Result<Targets> in_effect() const override
 	{
-		auto settings = variants_.get(variant_);
-
-		return settings ? targets_of(*settings->law, *values_of(*settings)) : settings.error();
+		ASSIGN_OR_RETURN(const auto settings, variants_.get(variant_));
+		ASSIGN_OR_RETURN(const BpfValues *values, settings.values_of(prefix_));
+		return targets_of(*settings.law, *values);
 	}
 
 	Result<int> dscp() const override
 	{
-		auto settings = variants_.get(variant_);
+		ASSIGN_OR_RETURN(const auto settings, variants_.get(variant_));
+		ASSIGN_OR_RETURN(const BpfValues *values, settings.values_of(prefix_));
 
-		if (!settings)
-			return settings.error();
-		const BpfValues &values = *values_of(*settings);
-
-		for (std::size_t i = 0; i < settings->law->tunables.size(); i++)
-			if (settings->law->tunables[i].name == "dscp")
-				return static_cast<int>(settings->law->tunables[i].number(values[i]));
+		for (std::size_t i = 0; i < settings.law->tunables.size(); i++)
+			if (settings.law->tunables[i].name == "dscp")
+				return static_cast<int>(settings.law->tunables[i].number((*values)[i]));
 		return Error{variant_ + " gives its flows no class"};
 	}
 
@@ -148,42 +123,16 @@ public:
 			for (const std::string &t : policy_tunables())
 				request.set.push_back(t + "=" + values.targets.at(t));
 		} else {
-			auto now = read();
+			ASSIGN_OR_RETURN(auto now, read());
 
-			if (!now)
-				return now.error();
-			if (!now->there)
+			if (!now.there)
 				return {};
 			request.erase = true;
 		}
-
-		using Clock = std::chrono::steady_clock;
-		const auto until = Clock::now() + std::chrono::duration<double>(patience_s_);
-
-		for (;;) {
-			const BpfReport report = variants_.set(request);
-
-			if (!report.error)
-				return {};
-			if (report.error->code != EWOULDBLOCK || Clock::now() >= until)
-				return *report.error;
-			std::this_thread::sleep_for(lock_pause);
-		}
+		return variants_.set(request, patience_s_);
 	}
 
 private:
-	// Those of the profile, or of all other flows.
-	[[nodiscard]] const BpfValues *values_of(const BpfSettings &settings) const
-	{
-		const auto wanted = prefix_.empty() ? Result<BpfPrefix>(Error{}) : BpfPrefix::parse(prefix_);
-
-		if (wanted)
-			for (const auto &[prefix, own] : settings.profiles)
-				if (prefix == *wanted)
-					return &own;
-		return &settings.values;
-	}
-
 	Result<Targets> targets_of(const BpfLaw &law, const BpfValues &values) const
 	{
 		Targets targets;
@@ -198,8 +147,6 @@ private:
 				     "bpf_swift or bpf_swift_v0"};
 		return targets;
 	}
-
-	static constexpr auto lock_pause = std::chrono::milliseconds(10);
 
 	BpfVariants &variants_;
 	std::string variant_;

@@ -10,6 +10,7 @@
 
 #include "bpf_variant.h"
 #include "files.h"
+#include "interface.h"
 #include "policy.h"
 #include "result.h"
 
@@ -23,14 +24,8 @@ struct PlaceValues {
 	[[nodiscard]] std::string text() const;
 };
 
-class PolicyPlace
-{
+class PolicyPlace : public Interface {
 public:
-	PolicyPlace() = default;
-	PolicyPlace(const PolicyPlace &) = delete;
-	PolicyPlace &operator=(const PolicyPlace &) = delete;
-	virtual ~PolicyPlace() = default;
-
 	[[nodiscard]] virtual std::string name() const = 0; // "net.ipv4.tcp_swift", "bpf_swift 10.2.0.0/16"
 	// Of a file's name: a tuning of the same target has the same (target_knob.h).
 	[[nodiscard]] virtual std::string key() const = 0;

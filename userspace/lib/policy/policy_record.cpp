@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "policy_record.h"
 
-#include <algorithm>
-
 #include "json.h"
 #include "tunables.h"
 
@@ -24,13 +22,6 @@ Json json_of(const PlaceValues &v)
 	return j;
 }
 
-std::optional<std::string> text_of(const Json &j, const char *key)
-{
-	const auto at = j.find(key);
-
-	return at != j.end() && at->is_string() ? std::optional(at->get<std::string>()) : std::nullopt;
-}
-
 // Nothing that a policy could not have set.
 std::optional<PlaceValues> values_of(const Json &j, const char *key)
 {
@@ -46,7 +37,7 @@ std::optional<PlaceValues> values_of(const Json &j, const char *key)
 	if (!at->is_object() || at->size() != policy_tunables().size())
 		return std::nullopt;
 	for (const std::string &name : policy_tunables()) {
-		const auto text = text_of(*at, name.c_str());
+		const auto text = text_member(*at, name.c_str());
 
 		if (!text || !find_tunable(name)->check(*text))
 			return std::nullopt;
@@ -61,7 +52,7 @@ std::optional<PolicyRecord::Place> place_of(const Json &j)
 
 	if (!j.is_object())
 		return std::nullopt;
-	const auto of = text_of(j, "of"), prefix = text_of(j, "prefix");
+	const auto of = text_member(j, "of"), prefix = text_member(j, "prefix");
 	auto base = values_of(j, "base"), old = values_of(j, "old"), now = values_of(j, "now");
 	const auto ruled = j.find("ruled");
 
@@ -86,7 +77,7 @@ std::optional<PolicyRecord> record_of(const Json &j)
 				      {"ended", &r.ended},
 				      {"ended_by", &r.ended_by},
 				      {"ended_why", &r.ended_why}}) {
-		auto text = text_of(j, key);
+		auto text = text_member(j, key);
 
 		if (!text || text->size() > most_policy_bytes)
 			return std::nullopt;
@@ -129,13 +120,10 @@ Result<std::optional<PolicyRecord>> load_policy_record(const Files &files, const
 
 	if (!files.exists(path))
 		return std::optional<PolicyRecord>();
-	auto text = files.read_record(path);
+	ASSIGN_OR_RETURN(auto text, files.read_record(path));
+	const Json j = Json::parse(text, nullptr, false);
 
-	if (!text)
-		return text.error();
-	const Json j = Json::parse(*text, nullptr, false);
-
-	if (j.is_object() && text_of(j, "boot_id") && *text_of(j, "boot_id") != boot_id(files))
+	if (j.is_object() && text_member(j, "boot_id") && *text_member(j, "boot_id") != boot_id(files))
 		return std::optional<PolicyRecord>();
 	if (j.is_object() && j.contains("schema") && j["schema"] == record_schema)
 		if (auto record = record_of(j))

@@ -3,7 +3,6 @@
 // the service itself puts it right. Read by root's tools, and so believed in nothing that a policy could not set.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>

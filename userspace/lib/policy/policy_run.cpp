@@ -20,11 +20,6 @@ std::string target_text(const PolicyRule &r)
 			   r.line);
 }
 
-Error about(const std::string &what, const Error &e)
-{
-	return Error{what + ": " + e.text(), {}, {}, e.code};
-}
-
 } // namespace
 
 PolicyRun::PolicyRun(Files &files, MakePlace make_place, std::string netns)
@@ -36,22 +31,16 @@ Result<std::unique_ptr<PolicyRun>> PolicyRun::begin(Files &files, MakePlace make
 						    bool resume)
 {
 	auto run = std::unique_ptr<PolicyRun>(new PolicyRun(files, std::move(make_place), std::move(netns)));
-	auto lock = files.lock(std::string(state_dir(Keeper::service)) + "/policy-" + run->netns_ + ".lock");
+	const std::string lock_path = std::string(state_dir(Keeper::service)) + "/policy-" + run->netns_ + ".lock";
 
-	if (!lock)
-		return about("the policy of this network namespace", lock.error());
-	run->lock_ = *lock;
-	auto record = load_policy_record(files, run->netns_);
-
+	ASSIGN_OR_RETURN(run->lock_, prefixed("the policy of this network namespace: ", files.lock(lock_path)));
+	ASSIGN_OR_RETURN(auto record, load_policy_record(files, run->netns_));
 	if (!record)
-		return record.error();
-	if (!*record)
 		return run;
-	run->take(std::move(**record));
+	run->take(std::move(*record));
 	run->recall();
 	if (resume)
-		if (auto ok = run->write(run->record_, &PolicyRecord::Place::now); !ok)
-			return ok.error();
+		RETURN_IF_ERROR(run->write(run->record_, &PolicyRecord::Place::now));
 	return run;
 }
 
@@ -67,16 +56,9 @@ Result<PolicyRun::Held> PolicyRun::hold(const std::string &of, const std::string
 	Held held;
 
 	held.place = make_place_(of, prefix);
-	auto lock = files_.lock(std::string(state_dir(Keeper::service)) + "/tune-" + held.place->key() + ".lock");
-
-	if (!lock)
-		return lock.error();
-	held.lock = *lock;
-	auto now = held.place->read();
-
-	if (!now)
-		return now.error();
-	held.expected = std::move(*now);
+	ASSIGN_OR_RETURN(held.lock,
+			 files_.lock(std::string(state_dir(Keeper::service)) + "/tune-" + held.place->key() + ".lock"));
+	ASSIGN_OR_RETURN(held.expected, held.place->read());
 	return held;
 }
 
@@ -142,19 +124,16 @@ Result<std::vector<PolicyRule>> PolicyRun::fitting(const Policy &policy, const M
 						  [](const PolicyRule *r) { return r->dscp.has_value(); });
 		const PolicyRule *best = nullptr;
 		const auto place = make_place(where.first, where.second);
-		Result<int> dscp = -1;
+		const std::string which = target_text(*rules[0]) + ": ";
+		int dscp = -1;
 
-		if (auto there = place->read(); !there)
-			return about(target_text(*rules[0]), there.error());
+		RETURN_IF_ERROR(prefixed(which, place->read()));
 		if (by_class) {
-			dscp = place->dscp();
-			if (!dscp)
-				return about(target_text(*rules[0]), dscp.error());
-			classes.push_back(
-				fmt::format("{} gives its flows class {}", place->name(), class_text(*dscp)));
+			ASSIGN_OR_RETURN(dscp, prefixed(which, place->dscp()));
+			classes.push_back(fmt::format("{} gives its flows class {}", place->name(), class_text(dscp)));
 		}
 		for (const PolicyRule *r : rules)
-			if (r->dscp ? *r->dscp == *dscp : !best)
+			if (r->dscp ? *r->dscp == dscp : !best)
 				best = r;
 		if (best)
 			all.push_back(*best);
@@ -178,19 +157,16 @@ Result<void> PolicyRun::add(const PolicyRule &rule)
 		record_.places.erase(at);
 		held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(i));
 	}
-	auto held = hold(rule.of, rule.prefix);
-
-	if (!held)
-		return about(target_text(rule), held.error());
+	ASSIGN_OR_RETURN(auto held, prefixed(target_text(rule) + ": ", hold(rule.of, rule.prefix)));
 	// A variant's own before its profiles, which are made of it.
 	const auto before = std::find_if(record_.places.begin(), record_.places.end(), [&](const auto &p) {
 		return std::pair(p.of, p.prefix) > std::pair(rule.of, rule.prefix);
 	});
 	const auto to = before - record_.places.begin();
-	const PlaceValues now = held->expected;
+	const PlaceValues now = held.expected;
 
 	record_.places.insert(before, {rule.of, rule.prefix, now, now, now, false});
-	held_.insert(held_.begin() + to, std::move(*held));
+	held_.insert(held_.begin() + to, std::move(held));
 	return {};
 }
 
@@ -208,11 +184,7 @@ Result<PlaceValues> PolicyRun::ruled_values(const PolicyRecord &next, const Poli
 		if (own != next.places.end()) {
 			values.targets = own->now.targets;
 		} else {
-			auto in_effect = make_place_(place.of, "")->in_effect();
-
-			if (!in_effect)
-				return in_effect.error();
-			values.targets = std::move(*in_effect);
+			ASSIGN_OR_RETURN(values.targets, make_place_(place.of, "")->in_effect());
 		}
 	}
 	for (const auto &[name, value] : set)
@@ -222,11 +194,9 @@ Result<PlaceValues> PolicyRun::ruled_values(const PolicyRecord &next, const Poli
 
 Result<void> PolicyRun::apply(const std::string &text, const Policy &policy, double now_s)
 {
-	const auto rules = fitting(policy, make_place_);
+	ASSIGN_OR_RETURN(const auto rules, fitting(policy, make_place_));
 
-	if (!rules)
-		return rules.error();
-	for (const PolicyRule &r : *rules)
+	for (const PolicyRule &r : rules)
 		if (auto added = add(r); !added) {
 			forget_spent();
 			return added.error();
@@ -245,13 +215,13 @@ Result<void> PolicyRun::apply(const std::string &text, const Policy &policy, dou
 	next.ended_why.clear();
 	next.ended_s = 0;
 	for (auto &p : next.places) {
-		const auto rule = std::find_if(rules->begin(), rules->end(), [&](const PolicyRule &r) {
+		const auto rule = std::find_if(rules.begin(), rules.end(), [&](const PolicyRule &r) {
 			return r.of == p.of && r.prefix == p.prefix;
 		});
 
 		if (!again)
 			p.old = p.now;
-		p.ruled = rule != rules->end();
+		p.ruled = rule != rules.end();
 		p.now = p.base;
 		if (!p.ruled)
 			continue;
@@ -259,7 +229,7 @@ Result<void> PolicyRun::apply(const std::string &text, const Policy &policy, dou
 
 		if (!values) {
 			forget_spent();
-			return about(target_text(*rule), values.error());
+			return prefixed(target_text(*rule) + ": ", values).error();
 		}
 		p.now = std::move(*values);
 	}
@@ -294,7 +264,7 @@ Result<void> PolicyRun::write(const PolicyRecord &record, PlaceValues PolicyReco
 			written.emplace_back(i, std::exchange(h.expected, to));
 			continue;
 		}
-		Error why = about(h.place->name(), ok.error());
+		Error why = prefixed(h.place->name() + ": ", ok).error();
 
 		for (auto at = written.rbegin(); at != written.rend(); ++at) {
 			Held &done = held_[at->first];
@@ -356,8 +326,7 @@ Result<void> PolicyRun::end(const std::string &by, const std::string &why, doubl
 		p.ruled = p.now != p.base;
 	}
 	// What is in force first: if we are killed between the two, the record is of what was, and it is done again.
-	if (auto ok = write(next, &PolicyRecord::Place::now); !ok)
-		return ok;
+	RETURN_IF_ERROR(write(next, &PolicyRecord::Place::now));
 	take(std::move(next));
 	forget_spent();
 	return save_policy_record(files_, netns_, record_);
@@ -365,8 +334,7 @@ Result<void> PolicyRun::end(const std::string &by, const std::string &why, doubl
 
 Result<void> PolicyRun::undo()
 {
-	if (auto ok = write(record_, &PolicyRecord::Place::base); !ok)
-		return ok;
+	RETURN_IF_ERROR(write(record_, &PolicyRecord::Place::base));
 	return files_.remove_file(policy_record_path(netns_));
 }
 

@@ -4,11 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
-#include <chrono>
-#include <thread>
-#include <utility>
 
 #include "flow.h"
 #include "text.h"
@@ -18,12 +13,12 @@ namespace swift {
 
 namespace {
 
-std::array<std::pair<std::string, std::string>, 3> assignments(const TargetSettings &s)
+TunableValues assignments(const TargetSettings &s)
 {
-	return {{{"base_target_ns", std::to_string(s.base_target_ns)},
-		 {"hop_target_ns", std::to_string(s.hop_target_ns)},
-		 // Last: until then the values above are not what flows are steered by.
-		 {"target_policy", s.policy}}};
+	return {{"base_target_ns", std::to_string(s.base_target_ns)},
+		{"hop_target_ns", std::to_string(s.hop_target_ns)},
+		// Last: until then the values above are not what flows are steered by.
+		{"target_policy", s.policy}};
 }
 
 class SysctlKnob final : public TargetKnob {
@@ -43,40 +38,19 @@ public:
 		      {"hop_target_ns", &s.hop_target_ns},
 		      {"rtt_epsilon_ns", &s.rtt_epsilon_ns}}) {
 			const std::string key = std::string(sysctl_prefix) + sysctl;
-			auto text = read_sysctl(files_, key);
+			ASSIGN_OR_RETURN(auto text, read_sysctl(files_, key));
+			ASSIGN_OR_RETURN(auto number, parse_int(key, text, 0, 0xffffffffLL));
 
-			if (!text)
-				return text.error();
-			auto number = parse_int(key, *text, 0, 0xffffffffLL);
-
-			if (!number)
-				return number.error();
-			*value = static_cast<std::uint32_t>(*number);
+			*value = static_cast<std::uint32_t>(number);
 		}
-		auto text = read_sysctl(files_, std::string(sysctl_prefix) + "target_policy");
-
-		if (!text)
-			return text.error();
-		s.policy = *text;
+		ASSIGN_OR_RETURN(s.policy, read_sysctl(files_, std::string(sysctl_prefix) + "target_policy"));
 		return s;
 	}
 
 	Result<void> write(const TargetSettings &settings) override
 	{
-		auto before = read();
-
-		if (!before)
-			return before.error();
-		for (const auto &[sysctl, value] : assignments(settings)) {
-			auto ok = write_sysctl(files_, std::string(sysctl_prefix) + sysctl, value);
-
-			if (ok)
-				continue;
-			for (const auto &[old, was] : assignments(*before))
-				(void)!write_sysctl(files_, std::string(sysctl_prefix) + old, was);
-			return ok;
-		}
-		return {};
+		ASSIGN_OR_RETURN(const auto before, read());
+		return write_tunables(files_, assignments(settings), assignments(before));
 	}
 
 	std::string command(const TargetSettings &settings) const override
@@ -115,26 +89,12 @@ public:
 
 	Result<TargetSettings> read() const override
 	{
-		auto settings = variants_.get(variant_);
-
-		if (!settings)
-			return settings.error();
-		const BpfValues *values = &settings->values;
-
-		if (!prefix_.empty()) {
-			auto wanted = BpfPrefix::parse(prefix_);
-
-			if (!wanted)
-				return wanted.error();
-			for (const auto &[prefix, own] : settings->profiles)
-				if (prefix == *wanted)
-					values = &own;
-		}
-
+		ASSIGN_OR_RETURN(const auto settings, variants_.get(variant_));
+		ASSIGN_OR_RETURN(const BpfValues *values, settings.values_of(prefix_));
 		TargetSettings s;
 
-		for (std::size_t i = 0; i < settings->law->tunables.size(); i++) {
-			const auto &t = settings->law->tunables[i];
+		for (std::size_t i = 0; i < settings.law->tunables.size(); i++) {
+			const auto &t = settings.law->tunables[i];
 
 			if (t.name == "base_target_ns")
 				s.base_target_ns = (*values)[i];
@@ -159,19 +119,7 @@ public:
 		request.prefix = prefix_;
 		for (const auto &[tunable, value] : assignments(settings))
 			request.set.push_back(tunable + "=" + value);
-
-		using Clock = std::chrono::steady_clock;
-		const auto until = Clock::now() + std::chrono::duration<double>(patience_s_);
-
-		for (;;) {
-			const BpfReport report = variants_.set(request);
-
-			if (!report.error)
-				return {};
-			if (report.error->code != EWOULDBLOCK || Clock::now() >= until)
-				return *report.error;
-			std::this_thread::sleep_for(lock_pause);
-		}
+		return variants_.set(request, patience_s_);
 	}
 
 	std::string command(const TargetSettings &settings) const override
@@ -186,8 +134,6 @@ public:
 	}
 
 private:
-	static constexpr auto lock_pause = std::chrono::milliseconds(10);
-
 	BpfVariants &variants_;
 	std::string variant_;
 	std::string prefix_;
@@ -195,6 +141,20 @@ private:
 };
 
 } // namespace
+
+Result<void> write_tunables(Files &files, const TunableValues &values, const TunableValues &old)
+{
+	for (const auto &[name, value] : values) {
+		auto ok = write_sysctl(files, std::string(sysctl_prefix) + name, value);
+
+		if (ok)
+			continue;
+		for (const auto &[before, was] : old)
+			(void)!write_sysctl(files, std::string(sysctl_prefix) + before, was);
+		return ok;
+	}
+	return {};
+}
 
 std::string TargetSettings::text() const
 {

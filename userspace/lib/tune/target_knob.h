@@ -7,9 +7,12 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "bpf_variant.h"
 #include "files.h"
+#include "interface.h"
 #include "result.h"
 
 namespace swift {
@@ -25,13 +28,13 @@ struct TargetSettings {
 	[[nodiscard]] std::string text() const;
 };
 
-class TargetKnob {
-public:
-	TargetKnob() = default;
-	TargetKnob(const TargetKnob &) = delete;
-	TargetKnob &operator=(const TargetKnob &) = delete;
-	virtual ~TargetKnob() = default;
+// Of the module, by their names below net.ipv4.tcp_swift.
+using TunableValues = std::vector<std::pair<std::string, std::string>>;
+// In this order; whole, or an Error and @old.
+Result<void> write_tunables(Files &files, const TunableValues &values, const TunableValues &old);
 
+class TargetKnob : public Interface {
+public:
 	[[nodiscard]] virtual std::string name() const = 0; // "net.ipv4.tcp_swift", "bpf_swift 10.0.0.0/8"
 	[[nodiscard]] virtual std::string cc() const = 0; // whose flows
 	// For a file name; tells apart what is set apart.

@@ -28,9 +28,7 @@ std::optional<TargetSettings> settings_of(const Json &j)
 {
 	TargetSettings s;
 
-	if (!j.is_object() || !j.contains("target_policy") || !j["target_policy"].is_string())
-		return std::nullopt;
-	s.policy = j["target_policy"].get<std::string>();
+	s.policy = text_member(j, "target_policy").value_or(""); // which is none
 	for (const auto &[key, value] :
 	     {std::pair<const char *, std::uint32_t *>{"base_target_ns", &s.base_target_ns},
 	      {"hop_target_ns", &s.hop_target_ns},
@@ -82,14 +80,10 @@ Result<std::optional<State>> load_record(const Files &files, const std::string &
 {
 	if (!files.exists(path))
 		return std::optional<State>();
-	auto text = files.read_record(path);
+	ASSIGN_OR_RETURN(auto text, files.read_record(path));
+	const Json j = Json::parse(text, nullptr, false);
 
-	if (!text)
-		return text.error();
-	const Json j = Json::parse(*text, nullptr, false);
-	const bool told = j.is_object() && j.contains("boot_id") && j["boot_id"].is_string();
-
-	if (j.is_object() && (told ? j["boot_id"].get<std::string>() : "") != boot_id(files))
+	if (j.is_object() && text_member(j, "boot_id").value_or("") != boot_id(files))
 		return std::optional<State>();
 	if (j.is_object() && j.value("schema", 0) == run_schema && j.contains("before") &&
 	    j.contains("kept") && j.contains("trial") && j.contains("running") && j["running"].is_boolean()) {
@@ -109,13 +103,10 @@ Result<std::optional<State>> load_record(const Files &files, const std::string &
 // The newest, whoever keeps it: each run begins with what the one before has left.
 Result<std::optional<State>> load_state(const Files &files, const TargetKnob &knob)
 {
-	auto newest = load_record(files, state_path(knob, Keeper::tools));
-
-	if (!newest)
-		return newest;
+	ASSIGN_OR_RETURN(auto newest, load_record(files, state_path(knob, Keeper::tools)));
 	auto other = load_record(files, state_path(knob, Keeper::service));
 
-	if (!other || (*other && (!*newest || (*other)->serial > (*newest)->serial)))
+	if (!other || (*other && (!newest || (*other)->serial > newest->serial)))
 		return other;
 	return newest;
 }
@@ -123,8 +114,7 @@ Result<std::optional<State>> load_state(const Files &files, const TargetKnob &kn
 Result<void> forget(Files &files, const TargetKnob &knob)
 {
 	for (const Keeper k : {Keeper::tools, Keeper::service})
-		if (auto ok = files.remove_file(state_path(knob, k)); !ok)
-			return ok;
+		RETURN_IF_ERROR(files.remove_file(state_path(knob, k)));
 	return {};
 }
 
@@ -136,14 +126,18 @@ bool counts(const FlowSet &set, const FlowRow &row, const std::string &cc,
 }
 
 // @held: what Files::lock() says.
-Error cannot_tune(const TargetKnob &knob, const Error &held)
+Result<std::shared_ptr<void>> hold(Files &files, const TargetKnob &knob)
 {
-	std::string why = held.text();
+	auto held = files.lock(lock_path(knob));
+
+	if (held)
+		return held;
+	std::string why = held.error().text();
 
 	// A service is never done.
 	if (why.starts_with("another swiftd "))
 		why = why.substr(0, why.rfind("; ")) + "; switch [tune] and [policy] off in its configuration, or stop it";
-	return Error{"cannot tune " + knob.name() + ": " + why, {}, {}, held.code};
+	return Error{"cannot tune " + knob.name() + ": " + why, {}, {}, held.error().code};
 }
 
 } // namespace
@@ -253,40 +247,28 @@ Result<std::unique_ptr<TuneRun>> TuneRun::begin(Files &files, TargetKnob &knob,
 						const TuneOptions &options,
 						std::optional<Prefix> prefix, bool apply, Keeper keeper)
 {
-	if (auto ok = options.check(); !ok)
-		return ok.error();
+	RETURN_IF_ERROR(options.check());
 	auto run = std::unique_ptr<TuneRun>(new TuneRun(files, knob, options, prefix, keeper));
 
 	if (apply) {
-		auto lock = files.lock(lock_path(knob));
-
-		if (!lock)
-			return cannot_tune(knob, lock.error());
-		run->lock_ = *lock;
+		ASSIGN_OR_RETURN(run->lock_, hold(files, knob));
 	}
-	auto now = knob.read();
-
-	if (!now)
-		return now.error();
-	run->now_ = run->before_ = *now;
+	ASSIGN_OR_RETURN(auto now, knob.read());
+	run->now_ = run->before_ = now;
 	if (!apply)
 		return run;
 
-	auto state = load_state(files, knob);
-
-	if (!state)
-		return state.error();
-	if (*state) {
-		run->before_ = (*state)->before;
-		run->serial_ = (*state)->serial + 1;
+	ASSIGN_OR_RETURN(auto state, load_state(files, knob));
+	if (state) {
+		run->before_ = state->before;
+		run->serial_ = state->serial + 1;
 		// Not what somebody has set since.
-		if ((*state)->left(*now)) {
-			if (auto ok = knob.write((*state)->kept); !ok)
-				return ok.error();
+		if (state->left(now)) {
+			RETURN_IF_ERROR(knob.write(state->kept));
 			run->mended_ = "a tuning was killed, or could not go back, at base_target_ns=" +
-				       std::to_string(now->base_target_ns) + "; back to " +
-				       std::to_string((*state)->kept.base_target_ns);
-			run->now_ = (*state)->kept;
+				       std::to_string(now.base_target_ns) + "; back to " +
+				       std::to_string(state->kept.base_target_ns);
+			run->now_ = state->kept;
 		}
 	}
 	return run;
@@ -334,8 +316,7 @@ Result<void> TuneRun::set(std::uint32_t base_target_ns)
 	if (wanted == now_)
 		return {};
 	// What is kept is on disk before anything else is tried, and what is tried until it is gone.
-	if (auto ok = save(true, wanted); !ok)
-		return ok;
+	RETURN_IF_ERROR(save(true, wanted));
 	auto ok = knob_.write(wanted);
 
 	if (ok)
@@ -346,27 +327,21 @@ Result<void> TuneRun::set(std::uint32_t base_target_ns)
 // Whether what is in force is what this run has set.
 Result<void> TuneRun::still_ours() const
 {
-	const auto there = knob_.read();
+	ASSIGN_OR_RETURN(const auto there, knob_.read());
 
-	if (!there)
-		return there.error();
-	if (*there == now_)
+	if (there == now_)
 		return {};
-	return Error{knob_.name() + " is " + there->text() + ", but was " + now_.text() +
+	return Error{knob_.name() + " is " + there.text() + ", but was " + now_.text() +
 		     " for this tuning: it was changed by somebody else, and stays so"};
 }
 
 Result<std::vector<TuneEvent>> TuneRun::start()
 {
-	if (auto ok = still_ours(); !ok)
-		return ok.error();
+	RETURN_IF_ERROR(still_ours());
 
 	auto model = fit_paths(learner_.samples());
-	auto proposed = proposal();
+	ASSIGN_OR_RETURN(auto proposed, proposal());
 	std::vector<TuneEvent> events;
-
-	if (!proposed)
-		return proposed.error();
 
 	// With a target that the path alone takes, no window grows, and no comparison tells
 	// anything: such values are not tried. One target is for the longest path, too.
@@ -395,15 +370,14 @@ Result<std::vector<TuneEvent>> TuneRun::start()
 	if (wanted.base_target_ns < options_.min_ns) {
 		const std::uint32_t low = wanted.base_target_ns;
 
-		wanted.base_target_ns = std::max(proposed->base_target_ns, options_.min_ns);
+		wanted.base_target_ns = std::max(proposed.base_target_ns, options_.min_ns);
 		events.push_back({TuneEvent::Kind::accepted, low, wanted.base_target_ns,
 				  "it was hardly more than the path takes unloaded"});
 	}
 	wanted.base_target_ns = std::min(wanted.base_target_ns, options_.max_ns);
 
 	// Before anything is changed, so that it can be put back whatever comes.
-	if (auto ok = save(true, wanted); !ok)
-		return ok.error();
+	RETURN_IF_ERROR(save(true, wanted));
 	if (!(wanted == now_)) {
 		if (auto ok = knob_.write(wanted); !ok) {
 			(void)!save(false, now_);
@@ -411,7 +385,7 @@ Result<std::vector<TuneEvent>> TuneRun::start()
 		}
 		now_ = wanted;
 	}
-	tuner_.emplace(options_, now_.base_target_ns, proposed->base_target_ns);
+	tuner_.emplace(options_, now_.base_target_ns, proposed.base_target_ns);
 	if (auto ok = save(true, now_); !ok) {
 		(void)!knob_.write(before_);
 		tuner_.reset();
@@ -433,8 +407,7 @@ Result<std::vector<TuneEvent>> TuneRun::step(const FlowSet &set_of_flows)
 	TuneStep step = tuner_->observe(seen_);
 
 	if (tuner_->kept_ns() != kept)
-		if (auto ok = save(true, now_); !ok)
-			return ok.error();
+		RETURN_IF_ERROR(save(true, now_));
 	if (step.set_ns) {
 		auto ok = set(*step.set_ns);
 
@@ -461,16 +434,12 @@ Result<std::vector<TuneEvent>> TuneRun::end(const std::string &reason, bool rest
 
 	events = std::move(last.events);
 	if (restore) {
-		if (auto ok = knob_.write(before_); !ok)
-			return ok.error();
+		RETURN_IF_ERROR(knob_.write(before_));
 		now_ = before_;
-		if (auto ok = forget(files_, knob_); !ok)
-			return ok.error();
+		RETURN_IF_ERROR(forget(files_, knob_));
 	} else {
-		if (auto ok = set(tuner_->kept_ns()); !ok)
-			return ok.error();
-		if (auto ok = save(false, now_); !ok)
-			return ok.error();
+		RETURN_IF_ERROR(set(tuner_->kept_ns()));
+		RETURN_IF_ERROR(save(false, now_));
 	}
 	return events;
 }
@@ -492,21 +461,13 @@ void TuneRun::let_go()
 
 Result<TargetSettings> TuneRun::undo(Files &files, TargetKnob &knob)
 {
-	auto lock = files.lock(lock_path(knob));
-
-	if (!lock)
-		return cannot_tune(knob, lock.error());
-	auto state = load_state(files, knob);
-
+	ASSIGN_OR_RETURN(const auto lock, hold(files, knob));
+	ASSIGN_OR_RETURN(auto state, load_state(files, knob));
 	if (!state)
-		return state.error();
-	if (!*state)
 		return Error{"no tuning of " + knob.name() + " has changed anything"};
-	if (auto ok = knob.write((*state)->before); !ok)
-		return ok.error();
-	if (auto ok = forget(files, knob); !ok)
-		return ok.error();
-	return (*state)->before;
+	RETURN_IF_ERROR(knob.write(state->before));
+	RETURN_IF_ERROR(forget(files, knob));
+	return state->before;
 }
 
 } // namespace swift

@@ -97,8 +97,7 @@ Result<void> TuneOptions::check() const
 	};
 
 	for (const auto &row : rows)
-		if (auto ok = in_range(row.name, row.value, row.lo, row.hi); !ok)
-			return ok;
+		RETURN_IF_ERROR(in_range(row.name, row.value, row.lo, row.hi));
 	return {};
 }
 

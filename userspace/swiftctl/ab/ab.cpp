@@ -125,63 +125,50 @@ Result<void> check_files(const AbOptions &options)
 {
 	for (const std::string *path : {&options.json_file, &options.html_file})
 		if (!path->empty())
-			if (auto can = can_write_report(*path); !can)
-				return can;
+			RETURN_IF_ERROR(can_write_report(*path));
 	return {};
 }
 
-int finish(const AbOptions &options, const AbResult &result)
+Result<int> finish(const AbOptions &options, const AbResult &result)
 {
 	const std::string json = ab_json(result);
-	const auto report = read_report("the result", json);
+	ASSIGN_OR_RETURN(const auto report, read_report("the result", json));
 
-	if (!report)
-		return fail(ab_verb, report.error().text());
 	if (!options.json_file.empty())
-		if (auto written = write_report(options.json_file, json); !written)
-			return fail(ab_verb, written.error().text());
+		RETURN_IF_ERROR(write_report(options.json_file, json));
 	if (!options.html_file.empty())
-		if (auto written = write_report(options.html_file, report_html({*report})); !written)
-			return fail(ab_verb, written.error().text());
-	if (!print(report_text(*report, standard_output())))
+		RETURN_IF_ERROR(write_report(options.html_file, report_html({report})));
+	if (!print(report_text(report, standard_output())))
 		return exit_failed;
 	if (!result.complete)
-		return fail(ab_verb, fmt::format("stopped after {} of {} runs{}", result.runs.size() + result.failed.size(),
-					      result.plan.runs * result.plan.ccs.size(),
-					      options.json_file.empty() ?
-						      "" :
-						      "; what there is, is in " + options.json_file));
+		return Error{fmt::format("stopped after {} of {} runs{}", result.runs.size() + result.failed.size(),
+					 result.plan.runs * result.plan.ccs.size(),
+					 options.json_file.empty() ? "" : "; what there is, is in " + options.json_file)};
 	if (result.runs.empty())
-		return fail(ab_verb, "all runs failed: " + result.failed.back().reason);
+		return Error{"all runs failed: " + result.failed.back().reason};
 	return exit_ok;
 }
 
-} // namespace
-
-namespace {
-
-int serve(const AbPlan &plan)
+Result<int> serve(const AbPlan &plan)
 {
 	const StopSignals stop;
-	const auto served = rr_serve(plan.rr_port, stop.set(), [](std::uint16_t port) {
-		std::fprintf(stderr, "answering on port %u\n", static_cast<unsigned>(port));
-	});
 
-	return served ? exit_ok : fail(ab_verb, served.error().text());
+	RETURN_IF_ERROR(rr_serve(plan.rr_port, stop.set(), [](std::uint16_t port) {
+		std::fprintf(stderr, "answering on port %u\n", static_cast<unsigned>(port));
+	}));
+	return exit_ok;
 }
 
-int ask(const AbPlan &plan)
+Result<int> ask(const AbPlan &plan)
 {
-	const auto run = rr_ask(plan, plan.servers.front(), plan.ccs.front());
+	ASSIGN_OR_RETURN(const auto run, rr_ask(plan, plan.servers.front(), plan.ccs.front()));
 
-	if (!run)
-		return fail(ab_verb, run.error().text());
-	return print(rr_json(*run)) ? exit_ok : exit_failed;
+	return leave(rr_json(run));
 }
 
 } // namespace
 
-int run_ab(const AbOptions &options)
+Result<int> run_ab(const AbOptions &options)
 {
 	std::random_device random;
 	// 32 bits: somebody may have to type it.
@@ -191,40 +178,36 @@ int run_ab(const AbOptions &options)
 		FleetOptions fleet = options.fleet;
 
 		if (!options.servers.empty())
-			return fail_usage(ab_verb, "--fleet takes no SERVER: it runs no iperf3");
+			return usage_error("--fleet takes no SERVER: it runs no iperf3");
 		fleet.seed = options.seed;
 		fleet.json_file = options.json_file;
 		return run_fleet_ab(fleet, seed);
 	}
-	auto plan = ab_plan(options, seed);
-
-	if (!plan)
-		return fail_usage(ab_verb, plan.error().text());
+	ASSIGN_OR_RETURN(auto plan, as_usage(ab_plan(options, seed)));
 	if (options.serve)
-		return serve(*plan);
+		return serve(plan);
 	if (options.ask)
-		return ask(*plan);
+		return ask(plan);
 	if (options.dry_run) {
-		print_dry_run(*plan);
+		print_dry_run(plan);
 		return exit_ok;
 	}
 
 	const bool can_ask = isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1;
 
 	if (!options.yes && !can_ask)
-		return fail_usage(ab_verb, "it sends traffic as fast as it goes, and nobody is here to be asked: --yes starts it");
-	if (auto writable = check_files(options); !writable)
-		return fail(ab_verb, writable.error().text());
-	std::fputs(ab_plan_text(*plan).c_str(), stderr);
+		return usage_error("it sends traffic as fast as it goes, and nobody is here to be asked: --yes starts it");
+	RETURN_IF_ERROR(check_files(options));
+	std::fputs(ab_plan_text(plan).c_str(), stderr);
 	if (!options.yes && !agreed())
-		return fail(ab_verb, "not started");
+		return Error{"not started"};
 
 	const StopSignals stop;
 	const auto hosts = real_ab_hosts(stop.set());
-	const auto wrong = ab_check(*plan, *hosts);
+	const auto wrong = ab_check(plan, *hosts);
 
 	if (hosts->stopped())
-		return fail(ab_verb, "stopped before the first run");
+		return Error{"stopped before the first run"};
 	for (const std::string &text : wrong)
 		note(ab_verb, text);
 	if (!wrong.empty())
@@ -235,7 +218,7 @@ int run_ab(const AbOptions &options)
 	Progress screen(isatty(STDERR_FILENO) == 1);
 
 	uname(&host);
-	result.plan = std::move(*plan);
+	result.plan = std::move(plan);
 	result.started = now_text();
 	result.host = host.nodename;
 	result.kernel = host.release;

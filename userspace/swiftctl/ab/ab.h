@@ -4,7 +4,6 @@
 // looks).
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -12,6 +11,7 @@
 #include "ab_process.h"
 #include "ab_result.h"
 #include "fleet_ab.h"
+#include "interface.h"
 #include "verb.h"
 
 namespace swift {
@@ -62,13 +62,8 @@ struct AbProgress {
 	double left_s = 0; // of all
 };
 
-class AbListener {
+class AbListener : public Interface {
 public:
-	AbListener() = default;
-	AbListener(const AbListener &) = delete;
-	AbListener &operator=(const AbListener &) = delete;
-	virtual ~AbListener() = default;
-
 	virtual void progress(const AbProgress &p) = 0; // each tenth of a second
 	virtual void done(const AbProgress &p, const AbRun &run) = 0;
 	virtual void failed(const AbProgress &p, const std::string &reason, bool again) = 0;
@@ -81,7 +76,7 @@ void ab_run_all(AbResult &result, AbHosts &hosts, AbListener &listener);
 [[nodiscard]] std::string ab_plan_text(const AbPlan &plan);
 
 void add_options(CLI::App &verb, AbOptions &o);
-int run_ab(const AbOptions &options);
+Result<int> run_ab(const AbOptions &options);
 extern const Verb ab_verb;
 
 } // namespace swift

@@ -2,7 +2,6 @@
 // What the runs of an A/B test say: a figure for each congestion control, and of each two
 // whether they differ, by how much and how sure that is.
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 

@@ -14,33 +14,17 @@ namespace swift {
 
 namespace {
 
-// Into @field, if the option was given.
-template <typename T>
-Result<void> take(T &field, const char *name, const std::string &value, std::int64_t min, std::int64_t max)
-{
-	if (value.empty())
-		return {};
-	const auto number = parse_int(name, value, min, max);
-
-	if (!number)
-		return number.error();
-	field = static_cast<T>(*number);
-	return {};
-}
-
 Result<void> take_names(const AbOptions &options, AbPlan &plan)
 {
 	for (const auto &[what, names] : {std::pair{"SERVER", &options.servers}, {"--client", &options.clients},
 					  {"--server-ssh", &options.server_ssh}})
 		for (auto name = names->begin(); name != names->end(); ++name) {
-			if (auto good = check_host_name(what, *name); !good)
-				return good;
+			RETURN_IF_ERROR(check_host_name(what, *name));
 			if (std::find(names->begin(), name, *name) != name)
 				return Error{std::string(what) + " given twice", *name};
 		}
 	for (const std::string &cc : split(options.cc, ',')) {
-		if (auto good = check_cc_name(cc); !good)
-			return good;
+		RETURN_IF_ERROR(check_cc_name(cc));
 		if (std::find(plan.ccs.begin(), plan.ccs.end(), cc) != plan.ccs.end())
 			return Error{"--cc: given twice", cc, "each congestion control once"};
 		plan.ccs.push_back(cc);
@@ -59,32 +43,26 @@ Result<void> take_names(const AbOptions &options, AbPlan &plan)
 Result<AbPlan> ab_plan(const AbOptions &options, std::uint64_t random_seed)
 {
 	AbPlan plan;
-	std::int64_t dscp = -1;
 
 	if (options.servers.empty() && !options.serve)
 		return Error{"which SERVER? (a host on which `iperf3 -s` runs)"};
 	if (options.serve && (!options.servers.empty() || !options.clients.empty()))
 		return Error{"--serve goes with --rr-port alone: it answers whoever asks"};
-	if (auto taken = take_names(options, plan); !taken)
-		return taken.error();
+	RETURN_IF_ERROR(take_names(options, plan));
 	for (const auto &taken :
-	     {take(plan.runs, "--runs", options.runs, 1, static_cast<std::int64_t>(exact_max)),
-	      take(plan.parallel, "--parallel", options.parallel, options.rr.empty() || options.rr == "0" ? 1 : 0, 128),
-	      take(plan.askers, "--rr", options.rr, 0, 512),
-	      take(plan.rr_port, "--rr-port", options.rr_port, 1, 65535),
-	      take(plan.looks, "--looks", options.looks, 1, 10),
-	      take(plan.duration_s, "--duration", options.duration, options.ask ? 0 : 1, 3600),
-	      take(plan.warmup_s, "--warmup", options.warmup, 0, 60),
-	      take(plan.port, "--port", options.port, 1,
-		   65535 - static_cast<std::int64_t>(options.clients.size())),
-	      take(dscp, "--dscp", options.dscp, 0, 63)})
-		if (!taken)
-			return taken.error();
+	     {take_int(plan.runs, "--runs", options.runs, 1, static_cast<std::int64_t>(exact_max)),
+	      take_int(plan.parallel, "--parallel", options.parallel, options.rr.empty() || options.rr == "0" ? 1 : 0, 128),
+	      take_int(plan.askers, "--rr", options.rr, 0, 512),
+	      take_int(plan.rr_port, "--rr-port", options.rr_port, 1, 65535),
+	      take_int(plan.looks, "--looks", options.looks, 1, 10),
+	      take_int(plan.duration_s, "--duration", options.duration, options.ask ? 0 : 1, 3600),
+	      take_int(plan.warmup_s, "--warmup", options.warmup, 0, 60),
+	      take_int(plan.port, "--port", options.port, 1,
+		       65535 - static_cast<std::int64_t>(options.clients.size())),
+	      take_int(plan.dscp, "--dscp", options.dscp, 0, 63)})
+		RETURN_IF_ERROR(taken);
 	plan.seed = random_seed;
-	if (auto taken = take(plan.seed, "--seed", options.seed, 0, INT64_MAX); !taken)
-		return taken.error();
-	if (dscp >= 0)
-		plan.dscp = static_cast<unsigned>(dscp);
+	RETURN_IF_ERROR(take_int(plan.seed, "--seed", options.seed, 0, INT64_MAX));
 	plan.reverse = options.reverse;
 	plan.ask_anew = options.rr_new;
 	if (!options.rr_bytes.empty()) {
@@ -92,10 +70,8 @@ Result<AbPlan> ab_plan(const AbOptions &options, std::uint64_t random_seed)
 
 		if (both.size() != 2)
 			return Error{"--rr-bytes", options.rr_bytes, "bytes of a question and of its answer, such as 1,1"};
-		for (const auto &taken : {take(plan.ask_bytes, "--rr-bytes, question", both[0], 1, rr_most_bytes),
-					  take(plan.answer_bytes, "--rr-bytes, answer", both[1], 1, rr_most_bytes)})
-			if (!taken)
-				return taken.error();
+		RETURN_IF_ERROR(take_int(plan.ask_bytes, "--rr-bytes, question", both[0], 1, rr_most_bytes));
+		RETURN_IF_ERROR(take_int(plan.answer_bytes, "--rr-bytes, answer", both[1], 1, rr_most_bytes));
 	}
 	return plan;
 }

@@ -177,18 +177,13 @@ public:
 	Result<std::vector<Flow>> flows() override
 	{
 		if (!client_) {
-			auto opened = DiagClient::open();
+			ASSIGN_OR_RETURN(auto opened, DiagClient::open());
 
-			if (!opened)
-				return opened.error();
-			client_ = std::make_unique<DiagClient>(std::move(*opened));
+			client_ = std::make_unique<DiagClient>(std::move(opened));
 			storages_ = bpf_flow_storages();
 		}
-		auto dump = client_->dump(states_connected, storages_);
-
-		if (!dump)
-			return dump.error();
-		return std::move(dump->flows);
+		ASSIGN_OR_RETURN(auto dump, client_->dump(states_connected, storages_));
+		return std::move(dump.flows);
 	}
 
 	bool pause(double s) override

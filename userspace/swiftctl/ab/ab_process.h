@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "flow.h"
+#include "interface.h"
 #include "result.h"
 
 namespace swift {
@@ -32,15 +33,10 @@ struct AbOutput {
 	[[nodiscard]] std::string complaint(const std::string &fallback) const;
 };
 
-class AbHosts {
+class AbHosts : public Interface {
 public:
 	// Each tenth of a second, with the seconds since the start; false: end everything.
 	using Tick = std::function<void(double elapsed_s)>;
-
-	AbHosts() = default;
-	AbHosts(const AbHosts &) = delete;
-	AbHosts &operator=(const AbHosts &) = delete;
-	virtual ~AbHosts() = default;
 
 	// Returns when all have ended: by themselves, after @timeout_s, or because of stop.
 	virtual std::vector<AbOutput> run(const std::vector<AbCommand> &commands, double timeout_s,

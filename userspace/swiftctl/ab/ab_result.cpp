@@ -67,24 +67,20 @@ Json json_of(const AbEnd &e)
 
 Json json_of(const AbRun &r)
 {
-	Json j = {{"cc", r.cc},
-		  {"block", r.block},
-		  {"position", r.position},
-		  {"attempts", r.attempts},
-		  {"n", r.flows},
-		  {"goodput_bps", r.goodput_bps},
-		  {"rtt_ns", json_of(r.rtt_ns)},
-		  {"loss_ratio", r.loss_ratio},
-		  {"retransmits", r.retransmits},
-		  {"jain", r.jain},
-		  {"law", json_of(r.law)},
-		  {"rr_ns", answers_json(r)},
-		  {"rr_per_s", r.rr_ns ? Json(r.rr_per_s) : Json(nullptr)},
-		  {"ends", Json::array()}};
-
-	for (const AbEnd &e : r.ends)
-		j["ends"].push_back(json_of(e));
-	return j;
+	return {{"cc", r.cc},
+		{"block", r.block},
+		{"position", r.position},
+		{"attempts", r.attempts},
+		{"n", r.flows},
+		{"goodput_bps", r.goodput_bps},
+		{"rtt_ns", json_of(r.rtt_ns)},
+		{"loss_ratio", r.loss_ratio},
+		{"retransmits", r.retransmits},
+		{"jain", r.jain},
+		{"law", json_of(r.law)},
+		{"rr_ns", answers_json(r)},
+		{"rr_per_s", r.rr_ns ? Json(r.rr_per_s) : Json(nullptr)},
+		{"ends", json_list(r.ends, [](const AbEnd &e) { return json_of(e); })}};
 }
 
 Json json_of(const AbPlan &p)
@@ -242,19 +238,12 @@ std::string ab_json(const AbResult &result)
 	j["complete"] = result.complete;
 	j["looks"] = {{"made", result.looks_made}, {"factor", ab_look_factor(result)}};
 	j["parameters"] = json_of(result.plan);
-	j["runs"] = Json::array();
-	for (const AbRun &r : result.runs)
-		j["runs"].push_back(json_of(r));
+	j["runs"] = json_list(result.runs, [&](const AbRun &r) { return json_of(r); });
 	j["failed"] = Json::array();
 	for (const AbFailure &f : result.failed)
-		j["failed"].push_back(
-			{{"cc", f.cc}, {"block", f.block}, {"attempts", f.attempts}, {"reason", f.reason}});
-	j["summary"] = Json::array();
-	for (const AbSummary &s : ab_summary(result))
-		j["summary"].push_back(json_of(s));
-	j["comparisons"] = Json::array();
-	for (const AbComparison &c : comparisons)
-		j["comparisons"].push_back(json_of(c));
+		j["failed"].push_back({{"cc", f.cc}, {"block", f.block}, {"attempts", f.attempts}, {"reason", f.reason}});
+	j["summary"] = json_list(ab_summary(result), [&](const AbSummary &s) { return json_of(s); });
+	j["comparisons"] = json_list(comparisons, [&](const AbComparison &c) { return json_of(c); });
 	j["verdicts"] = ab_verdicts(comparisons);
 	j["notes"] = result.notes;
 	j["started"] = result.started;

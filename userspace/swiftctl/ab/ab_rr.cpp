@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <numeric>
 
 #include "ab_json.h"
 
@@ -52,8 +51,7 @@ Result<RrHead> parse_rr_head(std::string_view bytes)
 		    sizeof(head.answer_bytes));
 	head.ask_bytes = ntohl(head.ask_bytes);
 	head.answer_bytes = ntohl(head.answer_bytes);
-	if (auto good = check_cc_name(head.cc); !good)
-		return good.error();
+	RETURN_IF_ERROR(check_cc_name(head.cc));
 	for (const std::uint32_t n : {head.ask_bytes, head.answer_bytes})
 		if (n < 1 || n > rr_most_bytes)
 			return Error{"bytes of a question or an answer", std::to_string(n), fmt::format("1 to {}", rr_most_bytes)};
@@ -71,12 +69,9 @@ std::string rr_json(const RrRun &run)
 
 Result<RrRun> parse_rr(std::string_view text)
 {
-	const auto json = parse_json(text);
-
-	if (!json)
-		return Error{"the answers' times are " + json.error().text()};
+	ASSIGN_OR_RETURN(const auto json, prefixed("the answers' times are ", parse_json(text)));
 	std::optional<Error> wrong;
-	const JsonNode root(*json, wrong);
+	const JsonNode root(json, wrong);
 	RrRun run;
 
 	if (const std::string error = root["error"].maybe_text(); !wrong && !error.empty())

@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cmath>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -352,14 +351,12 @@ private:
 Result<RrRun> rr_ask(const AbPlan &plan, const std::string &server, const std::string &cc)
 {
 	RrRun run;
-	auto target = look_up(server, plan.rr_port);
+	ASSIGN_OR_RETURN(auto target, look_up(server, plan.rr_port));
 	std::vector<std::unique_ptr<Asker>> askers;
 	const auto named = [&](const Error &e) { return Error{server + ": " + e.text()}; };
 
-	if (!target)
-		return target.error();
 	for (unsigned i = 0; i < plan.askers; i++) {
-		askers.push_back(std::make_unique<Asker>(plan, *target, cc, run));
+		askers.push_back(std::make_unique<Asker>(plan, target, cc, run));
 		if (auto begun = askers.back()->connect(); !begun)
 			return named(begun.error());
 	}

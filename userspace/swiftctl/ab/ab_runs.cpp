@@ -64,18 +64,14 @@ public:
 		std::size_t at = 0;
 
 		for (std::size_t i = 0; plan_.parallel > 0 && i < legs_.size(); i++) {
-			auto run = iperf_of(outputs[at++], legs_[i]);
+			ASSIGN_OR_RETURN(auto run, iperf_of(outputs[at++], legs_[i]));
 
-			if (!run)
-				return run.error();
-			runs.push_back(std::move(*run));
+			runs.push_back(std::move(run));
 		}
 		for (std::size_t i = 0; plan_.askers > 0 && i < legs_.size(); i++) {
-			auto run = answers_of(outputs[at++], legs_[i]);
+			ASSIGN_OR_RETURN(auto run, answers_of(outputs[at++], legs_[i]));
 
-			if (!run)
-				return run.error();
-			answers.push_back(std::move(*run));
+			answers.push_back(std::move(run));
 		}
 		AbRun run = ab_run(turn_, runs);
 

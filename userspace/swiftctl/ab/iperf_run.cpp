@@ -41,13 +41,10 @@ double IperfRun::loss_ratio() const
 
 Result<IperfRun> parse_iperf(std::string_view text)
 {
-	const auto json = parse_json(text);
-
-	if (!json)
-		return Error{"iperf3's output is " + json.error().text()};
+	ASSIGN_OR_RETURN(const auto json, prefixed("iperf3's output is ", parse_json(text)));
 
 	std::optional<Error> wrong;
-	const JsonNode root(*json, wrong);
+	const JsonNode root(json, wrong);
 	const JsonNode start = root["start"];
 	const JsonNode end = root["end"];
 	IperfRun run;

@@ -59,10 +59,10 @@ BpfReport act_on_telemetry(BpfTelemetry &telemetry, const BpfOptions &o)
 	return telemetry.load(request);
 }
 
-int finish(const BpfOptions &options, const BpfReport &report)
+Result<int> finish(const BpfOptions &options, const BpfReport &report)
 {
 	if (report.error && report.usage)
-		return fail_usage(bpf_verb, report.error->text());
+		return usage_error(*report.error);
 	if (options.json) {
 		if (!print(bpf_report_json(report, options.name, options.dry_run)))
 			return exit_failed;
@@ -83,50 +83,39 @@ int finish(const BpfOptions &options, const BpfReport &report)
 
 	const bool more = !options.verbose && !report.verifier_log.empty();
 
-	return fail(bpf_verb, report.error->text() + (more ? " (--verbose: all it said)" : ""));
+	return Error{report.error->text() + (more ? " (--verbose: all it said)" : "")};
 }
 
-int show_list(BpfVariants &variants, const BpfOptions &options)
+Result<int> show_list(BpfVariants &variants, const BpfOptions &options)
 {
-	auto listing = variants.list();
+	ASSIGN_OR_RETURN(auto listing, variants.list());
 
-	if (!listing)
-		return fail(bpf_verb, listing.error().text());
 	if (options.json)
-		return print(bpf_list_json(*listing)) ? exit_ok : exit_failed;
+		return leave(bpf_list_json(listing));
 
-	const auto lines = screen(bpf_table(listing->loaded, clock_ns(CLOCK_REALTIME)), bpf_notes(*listing), false,
-				  standard_output());
-
-	return print(fmt::format("{}\n", fmt::join(lines, "\n"))) ? exit_ok : exit_failed;
+	return leave(screen(bpf_table(listing.loaded, clock_ns(CLOCK_REALTIME)), bpf_notes(listing), false,
+			    standard_output()));
 }
 
-int show_settings(BpfVariants &variants, const BpfOptions &options)
+Result<int> show_settings(BpfVariants &variants, const BpfOptions &options)
 {
-	auto settings = variants.get(options.name);
+	ASSIGN_OR_RETURN(auto settings, variants.get(options.name));
 
-	if (!settings)
-		return fail(bpf_verb, settings.error().text());
 	for (const std::string &name : options.set)
-		if (std::none_of(settings->law->tunables.begin(), settings->law->tunables.end(),
+		if (std::none_of(settings.law->tunables.begin(), settings.law->tunables.end(),
 				 [&](const BpfTunable &t) { return t.name == name; }))
-			return fail_usage(bpf_verb, Error{"no such tunable of the law " +
-							      std::string(settings->law->name),
-						      name}.text());
+			return usage_error(Error{"no such tunable of the law " + std::string(settings.law->name), name});
 	if (options.json)
-		return print(bpf_settings_json(*settings, options.name)) ? exit_ok : exit_failed;
+		return leave(bpf_settings_json(settings, options.name));
 
-	std::string out;
-	const Table table = bpf_settings_table(*settings, options.name, options.set);
+	std::string out = table_text(bpf_settings_table(settings, options.name, options.set), standard_output());
 
-	for (const std::string &line : render(table, standard_output()).lines)
-		out += line + "\n";
 	if (options.set.empty())
-		for (const std::string &line : bpf_profile_lines(*settings))
+		for (const std::string &line : bpf_profile_lines(settings))
 			out += line + "\n";
 	if (!print(out))
 		return exit_failed;
-	if (settings->differs)
+	if (settings.differs)
 		note(bpf_verb, "the programs' maps hold other values than were set: a killed `set`, or another "
 			   "program; set them again");
 	return exit_ok;
@@ -255,7 +244,7 @@ std::vector<std::string> bpf_profile_lines(const BpfSettings &settings)
 	return lines;
 }
 
-int run_bpf(const BpfOptions &options)
+Result<int> run_bpf(const BpfOptions &options)
 {
 	const auto system = real_system();
 	const auto host = real_bpf_host();
@@ -270,7 +259,7 @@ int run_bpf(const BpfOptions &options)
 	case BpfOptions::Action::load:
 	case BpfOptions::Action::unload:
 		if (const std::string wrong = misplaced(options); !wrong.empty())
-			return fail_usage(bpf_verb, wrong);
+			return usage_error(wrong);
 		if (options.name == telemetry_name) {
 			BpfTelemetry telemetry(*system, *host);
 

@@ -47,7 +47,7 @@ struct BpfOptions {
 [[nodiscard]] std::string bpf_settings_json(const BpfSettings &settings, const std::string &name);
 
 void add_options(CLI::App &verb, BpfOptions &o);
-int run_bpf(const BpfOptions &options);
+Result<int> run_bpf(const BpfOptions &options);
 extern const Verb bpf_verb;
 
 } // namespace swift

@@ -59,9 +59,7 @@ std::string bpf_list_json(const BpfListing &l)
 		v["stamps"] = s.stamps.empty() ? Json(nullptr) : Json::object();
 		for (const auto &[counter, n] : s.stamps)
 			v["stamps"][std::string(counter)] = n;
-		v["programs"] = Json::array();
-		for (const BpfProgramStatus &p : s.programs)
-			v["programs"].push_back(program_json(p));
+		v["programs"] = json_list(s.programs, program_json);
 		j["loaded"].push_back(std::move(v));
 	}
 	j["loadable"] = l.loadable;
@@ -75,9 +73,7 @@ std::string bpf_list_json(const BpfListing &l)
 		v["tx_nic_watched"] = t.tx_nic_attached;
 		if (t.since_ns)
 			v["loaded_time_ns"] = t.since_ns;
-		v["programs"] = Json::array();
-		for (const BpfProgramStatus &p : t.programs)
-			v["programs"].push_back(program_json(p));
+		v["programs"] = json_list(t.programs, program_json);
 		j["telemetry"] = std::move(v);
 	}
 	return json_text(j);

@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <map>
 
 #include "clock_host.h"
 #include "clock_ns.h"
@@ -73,56 +72,38 @@ Result<ClockSnapshot> look(const Files &files, Nics &nics, const ClockOptions &o
 	return take_clocks(files, nics, options.ifaces, now, bpf_clocks_now(now.monotonic_ns));
 }
 
-int watch_clocks(const Files &files, Nics &nics, const ClockOptions &options, double watch_s)
+Result<int> watch_clocks(const Files &files, Nics &nics, const ClockOptions &options, double watch_s)
 {
-	return watch(clock_verb, watch_s, options.json, "... more below: --iface shortens the list",
-		     [&](const Terminal &terminal) {
-			     return look(files, nics, options).and_then([&](ClockSnapshot &s) {
-				     if (options.json)
-					     return Result<Lines>(Lines{clocks_json(s, true)});
-				     auto lines = lines_of(s, options.wide, terminal);
+	return watch(watch_s, options.json, "... more below: --iface shortens the list",
+		     [&](const Terminal &terminal) -> Result<Lines> {
+			     ASSIGN_OR_RETURN(const auto s, look(files, nics, options));
+			     if (options.json)
+				     return Lines{clocks_json(s, true)};
+			     auto lines = lines_of(s, options.wide, terminal);
 
-				     lines.insert(lines.begin(), terminal.paint(local_time(s.now.realtime_ns), Colour::dim));
-				     return Result<Lines>(std::move(lines));
-			     });
+			     lines.insert(lines.begin(), terminal.paint(local_time(s.now.realtime_ns), Colour::dim));
+			     return lines;
 		     });
 }
 
-int show(System &system, Nics &nics, const ClockOptions &options)
+Result<int> show(System &system, Nics &nics, const ClockOptions &options)
 {
 	double watch_s = 0;
 
-	if (!options.watch.empty()) {
-		auto v = parse_decimal("--watch", options.watch, 0.1, 3600);
-
-		if (!v)
-			return fail_usage(clock_verb, v.error().text());
-		watch_s = *v;
-	}
+	RETURN_IF_ERROR(as_usage(take_watch(watch_s, options.watch)));
 	if (auto known = devices(system, options.ifaces); !known && !options.ifaces.empty())
-		return fail(clock_verb, known.error().text());
+		return known.error();
 	if (watch_s > 0)
 		return watch_clocks(system, nics, options, watch_s);
 
-	auto snapshot = look(system, nics, options);
+	ASSIGN_OR_RETURN(auto snapshot, look(system, nics, options));
 
-	if (!snapshot)
-		return fail(clock_verb, snapshot.error().text());
+	const int status = options.json ? leave(clocks_json(snapshot, false)) :
+					  leave(lines_of(snapshot, options.wide, standard_output()));
 
-	const std::string out =
-		options.json ? clocks_json(*snapshot, false) :
-			       fmt::format("{}\n", fmt::join(lines_of(*snapshot, options.wide,
-								    standard_output()),
-							     "\n"));
-
-	if (!print(out))
-		return exit_failed;
-	if (!snapshot->error)
-		return exit_ok;
-	return fail(clock_verb, snapshot->error->text() +
-				  (snapshot->error->code == error_no_module && !module_loaded(system) ?
-					   "; " + module_hint(system) :
-					   ""));
+	if (status == exit_ok && snapshot.error)
+		return with_module_hint(system, *snapshot.error);
+	return status;
 }
 
 ClockMeasurement measured(const std::string &iface, const NicTimestamps &t, ClockHost &host,
@@ -141,31 +122,26 @@ ClockMeasurement measured(const std::string &iface, const NicTimestamps &t, Cloc
 	return m;
 }
 
-int read_clocks(const Files &files, Nics &nics, const ClockOptions &options)
+Result<int> read_clocks(const Files &files, Nics &nics, const ClockOptions &options)
 {
-	auto known = devices(files, options.ifaces);
-	auto host = real_clock_host();
+	ASSIGN_OR_RETURN(auto known, devices(files, options.ifaces));
+	ASSIGN_OR_RETURN(auto host, real_clock_host());
 	std::vector<ClockMeasurement> all;
 	std::vector<std::unique_ptr<PhcReader>> readers;
 
-	if (!known)
-		return fail(clock_verb, known.error().text());
-	if (!host)
-		return fail(clock_verb, host.error().text());
-	for (const std::string &dev : *known) {
+	for (const std::string &dev : known) {
 		const auto t = nics.timestamps(dev);
 
 		if (t && t->phc_index >= 0 && (!options.ifaces.empty() || !is_stacked(files, dev)))
-			all.push_back(measured(dev, *t, **host, readers.emplace_back()));
+			all.push_back(measured(dev, *t, *host, readers.emplace_back()));
 		else if (!options.ifaces.empty())
-			return fail(clock_verb, dev + ": " + (t ? "it has no clock of its own (PHC)" :
-							    t.error().text()));
+			return Error{dev + ": " + (t ? "it has no clock of its own (PHC)" : t.error().text())};
 	}
 	if (all.empty())
-		return fail(clock_verb, "no NIC here has a clock of its own (PHC)");
+		return Error{"no NIC here has a clock of its own (PHC)"};
 
 	std::vector<ClockFit> fits(all.size());
-	const std::int64_t start = (*host)->now_ns();
+	const std::int64_t start = host->now_ns();
 
 	for (int n = 0; n < readings; n++) {
 		const std::int64_t until = start + n * reading_gap_ns;
@@ -204,10 +180,7 @@ int read_clocks(const Files &files, Nics &nics, const ClockOptions &options)
 	const HostNow now = host_now();
 
 	if (!print(options.json ? measurements_json(all, now) :
-				  fmt::format("{}\n", fmt::join(render(measurement_table(all, now),
-								       standard_output())
-									.lines,
-								"\n"))))
+				  table_text(measurement_table(all, now), standard_output())))
 		return exit_failed;
 	if (!options.json)
 		for (const ClockMeasurement &m : all)
@@ -219,15 +192,13 @@ int read_clocks(const Files &files, Nics &nics, const ClockOptions &options)
 // An Error: what could not be put back stays remembered.
 Result<void> restore_from(StampingMemory &memory, Nics &nics, std::vector<FeedEvent> &events)
 {
-	auto all = memory.load();
+	ASSIGN_OR_RETURN(auto all, memory.load());
 	std::vector<RememberedStamping> left;
 	Result<void> result;
 
-	if (!all)
-		return all.error();
 	if (!memory.exists())
 		return {};
-	for (const RememberedStamping &r : *all) {
+	for (const RememberedStamping &r : all) {
 		const auto done = put_back(nics, r);
 		const std::string was = stamping_text(r.before);
 
@@ -250,29 +221,24 @@ Result<void> restore_from(StampingMemory &memory, Nics &nics, std::vector<FeedEv
 	return result;
 }
 
-int restore(Files &files, Nics &nics, const ClockOptions &options)
+Result<int> restore(Files &files, Nics &nics, const ClockOptions &options)
 {
-	auto host = real_clock_host();
-
-	if (!host)
-		return fail(clock_verb, host.error().text());
+	ASSIGN_OR_RETURN(auto host, real_clock_host());
 
 	// Of whichever feeder: swiftd's is confined, and its memory is checked as it is read.
-	std::array<StampingMemory, 2> memories = {StampingMemory(files, (*host)->netns(), Keeper::tools),
-						  StampingMemory(files, (*host)->netns(), Keeper::service)};
+	std::array<StampingMemory, 2> memories = {StampingMemory(files, host->netns(), Keeper::tools),
+						  StampingMemory(files, host->netns(), Keeper::service)};
 	std::vector<FeedEvent> events;
 	std::optional<Error> error;
 
 	if (!memories[0].exists() && !memories[1].exists()) {
 		if (options.json)
-			return print("") ? exit_ok : exit_failed;
-		return print("nothing to put back: no clock feeder has left a NIC changed\n") ? exit_ok :
-												exit_failed;
+			return leave("");
+		return leave("nothing to put back: no clock feeder has left a NIC changed\n");
 	}
 	if (auto held = memories[0].hold(); !held)
-		return fail(clock_verb, held.error().text() +
-					  (held.error().code == EBUSY ? ": it puts back what it changed when it ends" :
-									""));
+		return Error{held.error().text() +
+			     (held.error().code == EBUSY ? ": it puts back what it changed when it ends" : "")};
 	for (StampingMemory &memory : memories)
 		if (auto done = restore_from(memory, nics, events); !done && !error)
 			error = done.error();
@@ -280,28 +246,28 @@ int restore(Files &files, Nics &nics, const ClockOptions &options)
 		if (!print(options.json ? feed_event_json(e, clock_ns(CLOCK_REALTIME)) :
 					  fmt::format("{}: {}\n", e.iface, e.text)))
 			return exit_failed;
-	return error ? fail(clock_verb, error->text()) : exit_ok;
+	if (error)
+		return *error;
+	return exit_ok;
 }
 
-int dry_run(const Files &files, Nics &nics, const ClockOptions &options, std::uint32_t interval_ms)
+Result<int> dry_run(const Files &files, Nics &nics, const ClockOptions &options, std::uint32_t interval_ms)
 {
-	auto plans = plan_clocks(files, nics, options.ifaces);
+	ASSIGN_OR_RETURN(auto plans, plan_clocks(files, nics, options.ifaces));
 	std::string out;
 
-	if (!plans)
-		return fail(clock_verb, plans.error().text());
 	if (options.json) {
-		out = plans_json(*plans, interval_ms);
+		out = plans_json(plans, interval_ms);
 	} else {
-		for (const ClockPlan &p : *plans)
+		for (const ClockPlan &p : plans)
 			if (p.fit || !options.ifaces.empty())
 				out += plan_text(p, interval_ms) + "\n";
 	}
 	if (!print(out))
 		return exit_failed;
-	if (std::any_of(plans->begin(), plans->end(), [](const ClockPlan &p) { return p.fit; }))
+	if (std::any_of(plans.begin(), plans.end(), [](const ClockPlan &p) { return p.fit; }))
 		return exit_ok;
-	return fail(clock_verb, "no NIC here can stamp all packets in hardware");
+	return Error{"no NIC here can stamp all packets in hardware"};
 }
 
 // Why nothing can be fed, if that is so and will not change by itself.
@@ -320,21 +286,18 @@ std::optional<std::string> hopeless(const std::vector<FeedStatus> &all)
 			     reasons;
 }
 
-int feed(Files &files, Nics &nics, const ClockOptions &options, std::uint32_t interval_ms)
+Result<int> feed(Files &files, Nics &nics, const ClockOptions &options, std::uint32_t interval_ms)
 {
 	const StopSignals stop;
 	const Fd signals(signalfd(-1, &stop.set(), SFD_NONBLOCK | SFD_CLOEXEC));
-	auto host = real_clock_host();
 	bool reader_gone = false;
 
 	if (!signals)
-		return fail(clock_verb, errno_error("cannot wait for signals", errno).text());
-	if (!host)
-		return fail(clock_verb, host.error().text());
-	if (auto known = devices(files, options.ifaces); !known)
-		return fail(clock_verb, known.error().text());
+		return errno_error("cannot wait for signals", errno);
+	ASSIGN_OR_RETURN(auto host, real_clock_host());
+	RETURN_IF_ERROR(devices(files, options.ifaces));
 
-	ClockFeeder feeder(files, nics, **host, {options.ifaces, interval_ms}, [&](const FeedEvent &e) {
+	ClockFeeder feeder(files, nics, *host, {options.ifaces, interval_ms}, [&](const FeedEvent &e) {
 		if (options.json)
 			reader_gone |= !print(feed_event_json(e, clock_ns(CLOCK_REALTIME)));
 		else if (e.trouble)
@@ -343,16 +306,15 @@ int feed(Files &files, Nics &nics, const ClockOptions &options, std::uint32_t in
 			reader_gone |= !print(fmt::format("{}: {}\n", e.iface, e.text));
 	});
 
-	if (auto started = feeder.start(); !started)
-		return fail(clock_verb, started.error().text());
+	RETURN_IF_ERROR(feeder.start());
 	if (const auto why = hopeless(feeder.status()))
-		return fail(clock_verb, *why);
+		return Error{*why};
 
 	std::array<pollfd, 2> wait = {{{feeder.fd(), POLLIN, 0}, {signals.get(), POLLIN, 0}}};
 
 	while (!reader_gone) {
 		if (poll(wait.data(), wait.size(), -1) < 0 && errno != EINTR)
-			return fail(clock_verb, errno_error("cannot wait for events", errno).text());
+			return errno_error("cannot wait for events", errno);
 		if (wait[1].revents)
 			break;
 		if (wait[0].revents)
@@ -373,16 +335,14 @@ Result<ClockSnapshot> take_clocks(const Files &files, Nics &nics, const std::vec
 				  const HostNow &now, const BpfClockTable &bpf)
 {
 	ClockSnapshot snapshot;
-	auto known = devices(files, ifaces);
+	ASSIGN_OR_RETURN(const auto known, devices(files, ifaces));
 	auto clocks = nics.nic_clocks();
 
 	snapshot.now = now;
-	if (!known)
-		return known.error();
 	// Without the module, but with a variant that takes clocks, all is well.
 	if (!clocks && (clocks.error().code != error_no_module || bpf.variants.empty()))
 		snapshot.error = clocks.error();
-	for (const std::string &dev : *known) {
+	for (const std::string &dev : known) {
 		ClockRow row;
 		const auto t = nics.timestamps(dev);
 
@@ -407,12 +367,10 @@ Result<ClockSnapshot> take_clocks(const Files &files, Nics &nics, const std::vec
 
 Result<std::vector<ClockPlan>> plan_clocks(const Files &files, Nics &nics, const std::vector<std::string> &ifaces)
 {
-	auto known = devices(files, ifaces);
+	ASSIGN_OR_RETURN(auto known, devices(files, ifaces));
 	std::vector<ClockPlan> plans;
 
-	if (!known)
-		return known.error();
-	for (const std::string &dev : *known) {
+	for (const std::string &dev : known) {
 		const auto t = nics.timestamps(dev);
 		ClockPlan p;
 
@@ -440,16 +398,13 @@ Result<std::vector<ClockPlan>> plan_clocks(const Files &files, Nics &nics, const
 	return plans;
 }
 
-int run_clock(const ClockOptions &options)
+Result<int> run_clock(const ClockOptions &options)
 {
 	const auto system = real_system(options.root);
 	const auto nics = real_nics(options.root);
-	auto interval = parse_int("--interval", options.interval_ms, 10, 10000);
+	ASSIGN_OR_RETURN(auto interval, as_usage(parse_int("--interval", options.interval_ms, 10, 10000)));
 
-	if (!interval)
-		return fail_usage(clock_verb, interval.error().text());
-
-	const auto interval_ms = static_cast<std::uint32_t>(*interval);
+	const auto interval_ms = static_cast<std::uint32_t>(interval);
 
 	switch (options.action) {
 	case ClockOptions::Action::show:

@@ -100,7 +100,7 @@ Result<std::vector<ClockPlan>> plan_clocks(const Files &files, Nics &nics, const
 [[nodiscard]] std::string plans_json(const std::vector<ClockPlan> &plans, std::uint32_t interval_ms);
 
 void add_options(CLI::App &verb, ClockOptions &o);
-int run_clock(const ClockOptions &options);
+Result<int> run_clock(const ClockOptions &options);
 extern const Verb clock_verb;
 
 } // namespace swift

@@ -34,8 +34,7 @@ std::string clocks_json(const ClockSnapshot &s, bool one_line)
 	j["time_ns"] = s.now.realtime_ns;
 	j["monotonic_ns"] = s.now.monotonic_ns;
 	j["error"] = s.error ? Json(s.error->text()) : Json(nullptr);
-	j["nics"] = Json::array();
-	for (const ClockRow &row : s.rows) {
+	j["nics"] = json_list(s.rows, [&](const ClockRow &row) {
 		Json n;
 
 		n["iface"] = row.iface;
@@ -63,8 +62,7 @@ std::string clocks_json(const ClockSnapshot &s, bool one_line)
 			n["stamps_future"] = c.future;
 			n["stamps_old"] = c.old;
 		}
-		n["bpf_variants"] = Json::array();
-		for (const BpfClock &c : row.bpf) {
+		n["bpf_variants"] = json_list(row.bpf, [&](const BpfClock &c) {
 			Json l;
 
 			put_line(l, c.clock.line, s.now);
@@ -72,10 +70,10 @@ std::string clocks_json(const ClockSnapshot &s, bool one_line)
 			l["age_ns"] = static_cast<std::int64_t>(
 				static_cast<std::uint64_t>(s.now.monotonic_ns) - c.clock.line.host_ns);
 			l["valid_ms"] = c.clock.valid_ms;
-			n["bpf_variants"].push_back(std::move(l));
-		}
-		j["nics"].push_back(std::move(n));
-	}
+			return l;
+		});
+		return n;
+	});
 	return json_text(j, one_line);
 }
 
@@ -85,8 +83,7 @@ std::string measurements_json(const std::vector<ClockMeasurement> &all, const Ho
 
 	j["schema"] = 1;
 	j["time_ns"] = now.realtime_ns;
-	j["nics"] = Json::array();
-	for (const ClockMeasurement &m : all) {
+	j["nics"] = json_list(all, [&](const ClockMeasurement &m) {
 		Json n;
 
 		n["iface"] = m.iface;
@@ -98,8 +95,8 @@ std::string measurements_json(const std::vector<ClockMeasurement> &all, const Ho
 			n["window_ns"] = m.window_ns;
 			put_line(n, *m.line, now);
 		}
-		j["nics"].push_back(std::move(n));
-	}
+		return n;
+	});
 	return json_text(j);
 }
 
@@ -120,15 +117,14 @@ std::string plans_json(const std::vector<ClockPlan> &plans, std::uint32_t interv
 
 	j["schema"] = 1;
 	j["interval_ms"] = interval_ms;
-	j["nics"] = Json::array();
-	for (const ClockPlan &p : plans) {
+	j["nics"] = json_list(plans, [&](const ClockPlan &p) {
 		Json n = {{"iface", p.iface}, {"fit", p.fit}, {"phc_index", p.phc_index}};
 
 		n["now"] = json_of(p.now);
 		n["wanted"] = p.fit ? json_of(std::optional(p.wanted)) : Json(nullptr);
 		n["why_not"] = p.fit ? Json(nullptr) : Json(p.why_not);
-		j["nics"].push_back(std::move(n));
-	}
+		return n;
+	});
 	return json_text(j);
 }
 

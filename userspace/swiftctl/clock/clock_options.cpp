@@ -64,13 +64,13 @@ void add_options(CLI::App &verb, ClockOptions &o)
 	restore->callback([&o] { o.action = Action::restore; });
 }
 
-const Verb clock_verb = {"clock", "The NICs' clocks: see, feed, measure them", [](CLI::App &app) -> std::function<int()> {
+const Verb clock_verb = {"clock", "The NICs' clocks: see, feed, measure them", [](CLI::App &app) -> std::function<Result<int>()> {
 	const auto options = std::make_shared<ClockOptions>();
 
 	add_options(app, *options);
-	return [options, &app] {
+	return [options, &app]() -> Result<int> {
 		if (options->action != ClockOptions::Action::show && (app.count("--watch") || app.count("--wide")))
-			return fail_usage(clock_verb, "--watch and --wide are for `swiftctl clock show`");
+			return usage_error("--watch and --wide are for `swiftctl clock show`");
 		return run_clock(*options);
 	};
 }};

@@ -2,15 +2,11 @@
 // `swiftctl credit`: asks the module, once or again and again, sums up by peer, and prints.
 #include "credit.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <tuple>
 
 #include "clock_ns.h"
-#include "netns.h"
 #include "route.h"
 #include "say.h"
 #include "system.h"
@@ -29,21 +25,18 @@ public:
 	{
 		if (!live_)
 			return not_live();
-		auto client = CreditClient::open();
-
-		return client ? client->book() : client.error();
+		ASSIGN_OR_RETURN(auto client, CreditClient::open());
+		return client.book();
 	}
 
 	Result<std::map<std::uint32_t, std::string>> devices() override
 	{
 		if (!live_)
 			return not_live();
-		auto links = list_links();
+		ASSIGN_OR_RETURN(auto links, list_links());
 		std::map<std::uint32_t, std::string> names;
 
-		if (!links)
-			return links.error();
-		for (const Link &l : *links)
+		for (const Link &l : links)
 			names.emplace(l.ifindex, l.name);
 		return names;
 	}
@@ -53,12 +46,6 @@ private:
 
 	bool live_;
 };
-
-bool wants_peer(const CreditQuery &query, const Address &peer)
-{
-	return query.peers.empty() ||
-	       std::any_of(query.peers.begin(), query.peers.end(), [&](const Prefix &p) { return p.contains(peer); });
-}
 
 // Of those that wait most; of none that waits whoever comes last of idle, served and the rest.
 Standing standing_of_most(const std::array<std::size_t, standings> &counts)
@@ -115,7 +102,7 @@ void choose_credit(std::vector<CreditFlow> all, const CreditQuery &query, Credit
 {
 	s.all_flows = all.size();
 	s.all_peers = peers_of(all).size();
-	std::erase_if(all, [&](const CreditFlow &f) { return !wants_peer(query, f.remote.address); });
+	std::erase_if(all, [&](const CreditFlow &f) { return !any_contains(query.peers, f.remote.address); });
 	std::sort(all.begin(), all.end(), [](const CreditFlow &a, const CreditFlow &b) {
 		return std::tie(b.wanted_bytes, a.remote, a.local) < std::tie(a.wanted_bytes, b.remote, b.local);
 	});
@@ -136,13 +123,6 @@ void choose_credit(std::vector<CreditFlow> all, const CreditQuery &query, Credit
 	});
 }
 
-int credit_failed(System &system, const Error &error)
-{
-	return fail(credit_verb, error.text() + (error.code == error_no_module && !module_loaded(system) ?
-							 "; " + module_hint(system) :
-							 ""));
-}
-
 } // namespace
 
 std::unique_ptr<CreditHost> real_credit_host(const std::string &root)
@@ -155,82 +135,54 @@ Result<CreditQuery> CreditQuery::from(const CreditOptions &o)
 	CreditQuery q;
 
 	q.flows = o.flows;
-	for (const std::string &text : o.peers) {
-		auto prefix = Prefix::parse(text);
-
-		if (!prefix)
-			return Error{"--peer: " + prefix.error().text()};
-		q.peers.push_back(*prefix);
-	}
-	if (!o.top.empty()) {
-		auto v = parse_int("--top", o.top, 1, 1000000);
-
-		if (!v)
-			return v.error();
-		q.top = static_cast<std::size_t>(*v);
-	}
-	if (!o.watch.empty()) {
-		auto v = parse_decimal("--watch", o.watch, 0.1, 3600);
-
-		if (!v)
-			return v.error();
-		q.watch_s = *v;
-	}
+	ASSIGN_OR_RETURN(q.peers, parse_prefixes("--peer", o.peers));
+	RETURN_IF_ERROR(take_top(q.top, o.top));
+	RETURN_IF_ERROR(take_watch(q.watch_s, o.watch));
 	return q;
 }
 
 Result<CreditSnapshot> take_credit(CreditHost &host, const Files &files, const CreditQuery &query)
 {
 	CreditSnapshot s;
-	auto book = host.book();
-
-	if (!book)
-		return book.error();
+	ASSIGN_OR_RETURN(auto book, host.book());
 	const auto on = read_sysctl(files, "net.ipv4.tcp_swift.credit");
 
 	s.on = on && *on == "1";
 	if (auto names = host.devices()) // numbers are better than nothing
 		s.devices = std::move(*names);
 	s.time_ns = clock_ns(CLOCK_REALTIME);
-	s.interrupted = book->interrupted;
-	s.links = std::move(book->links);
-	choose_credit(std::move(book->flows), query, s);
+	s.interrupted = book.interrupted;
+	s.links = std::move(book.links);
+	choose_credit(std::move(book.flows), query, s);
 	return s;
 }
 
-int run_credit(const CreditOptions &options)
+Result<int> run_credit(const CreditOptions &options)
 {
-	const auto query = CreditQuery::from(options);
+	ASSIGN_OR_RETURN(const auto query, as_usage(CreditQuery::from(options)));
 
-	if (!query)
-		return fail_usage(credit_verb, query.error().text());
-	if (!options.netns.empty())
-		if (auto entered = enter_netns(options.netns); !entered)
-			return fail(credit_verb, entered.error().text());
+	RETURN_IF_ERROR(take_netns(options.netns));
 
 	const auto system = real_system(options.root);
 	const auto host = real_credit_host(options.root);
-	auto snapshot = take_credit(*host, *system, *query);
+	auto snapshot = take_credit(*host, *system, query);
 
 	if (!snapshot)
-		return credit_failed(*system, snapshot.error());
-	if (query->watch_s > 0)
-		return watch(credit_verb, query->watch_s, options.json, "... more below: --top or --peer shortens the list",
-			     [&](const Terminal &terminal) {
-				     return take_credit(*host, *system, *query).and_then([&](CreditSnapshot &s) {
-					     if (options.json)
-						     return Result<Lines>(Lines{credit_json(s, true)});
-					     auto lines = credit_screen(s, query->flows, options.wide, terminal);
+		return with_module_hint(*system, snapshot.error());
+	if (query.watch_s > 0)
+		return watch(query.watch_s, options.json, "... more below: --top or --peer shortens the list",
+			     [&](const Terminal &terminal) -> Result<Lines> {
+				     ASSIGN_OR_RETURN(const auto s, take_credit(*host, *system, query));
+				     if (options.json)
+					     return Lines{credit_json(s, true)};
+				     auto lines = credit_screen(s, query.flows, options.wide, terminal);
 
-					     lines.insert(lines.begin(), terminal.paint(local_time(s.time_ns), Colour::dim));
-					     return Result<Lines>(std::move(lines));
-				     });
+				     lines.insert(lines.begin(), terminal.paint(local_time(s.time_ns), Colour::dim));
+				     return lines;
 			     });
 	if (options.json)
-		return print(credit_json(*snapshot, false)) ? exit_ok : exit_failed;
-	const auto lines = credit_screen(*snapshot, query->flows, options.wide, standard_output());
-
-	return print(fmt::format("{}\n", fmt::join(lines, "\n"))) ? exit_ok : exit_failed;
+		return leave(credit_json(*snapshot, false));
+	return leave(credit_screen(*snapshot, query.flows, options.wide, standard_output()));
 }
 
 } // namespace swift

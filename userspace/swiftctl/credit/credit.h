@@ -6,12 +6,12 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "credit_book.h"
 #include "files.h"
+#include "interface.h"
 #include "table.h"
 #include "verb.h"
 
@@ -39,13 +39,8 @@ struct CreditQuery {
 };
 
 // Whom to ask. An interface, so that tests put a made-up module in its place. It decides nothing.
-class CreditHost {
+class CreditHost : public Interface {
 public:
-	CreditHost() = default;
-	CreditHost(const CreditHost &) = delete;
-	CreditHost &operator=(const CreditHost &) = delete;
-	virtual ~CreditHost() = default;
-
 	virtual Result<CreditBook> book() = 0;
 	// Names of devices by their ifindex.
 	virtual Result<std::map<std::uint32_t, std::string>> devices() = 0;
@@ -94,7 +89,7 @@ Result<CreditSnapshot> take_credit(CreditHost &host, const Files &files, const C
 [[nodiscard]] std::string credit_json(const CreditSnapshot &snapshot, bool one_line);
 
 void add_options(CLI::App &verb, CreditOptions &o);
-int run_credit(const CreditOptions &options);
+Result<int> run_credit(const CreditOptions &options);
 extern const Verb credit_verb;
 
 } // namespace swift

@@ -54,15 +54,9 @@ std::string credit_json(const CreditSnapshot &s, bool one_line)
 	j["interrupted"] = s.interrupted;
 	j["all_peers"] = s.all_peers;
 	j["all_flows"] = s.all_flows;
-	j["links"] = Json::array();
-	for (const CreditLink &l : s.links)
-		j["links"].push_back(link_json(s, l));
-	j["peers"] = Json::array();
-	for (const CreditPeer &p : s.peers)
-		j["peers"].push_back(peer_json(s, p));
-	j["flows"] = Json::array();
-	for (const CreditFlow &f : s.flows)
-		j["flows"].push_back(flow_json_of(s, f));
+	j["links"] = json_list(s.links, [&](const CreditLink &l) { return link_json(s, l); });
+	j["peers"] = json_list(s.peers, [&](const CreditPeer &p) { return peer_json(s, p); });
+	j["flows"] = json_list(s.flows, [&](const CreditFlow &f) { return flow_json_of(s, f); });
 	return json_text(j, one_line);
 }
 

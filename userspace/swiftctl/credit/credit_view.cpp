@@ -2,8 +2,6 @@
 // What `swiftctl credit` prints for people; the JSON is credit_json.cpp's.
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "credit.h"
 #include "flows.h"
 #include "printable.h"

@@ -61,7 +61,7 @@ struct DelaysRow {
 [[nodiscard]] std::string prefix_text(const std::optional<Prefix> &prefix); // "other" for none
 
 void add_options(CLI::App &verb, DelaysOptions &o);
-int run_delays(const DelaysOptions &options);
+Result<int> run_delays(const DelaysOptions &options);
 extern const Verb delays_verb;
 
 } // namespace swift

@@ -138,26 +138,14 @@ Result<DelaysQuery> DelaysQuery::from(const DelaysOptions &o)
 		return Error{"--netns NAME or --all-netns, not both"};
 	if (o.hist && o.json)
 		return Error{"--hist is for people: --json has all buckets anyway"};
-	for (const std::string &text : o.dst) {
-		auto prefix = Prefix::parse(text);
-
-		if (!prefix)
-			return Error{"--dst: " + prefix.error().text()};
-		q.dst.push_back(*prefix);
-	}
-	if (!o.interval.empty()) {
-		auto v = parse_decimal("--interval", o.interval, 0.1, 3600);
-
-		if (!v)
-			return v.error();
-		q.interval_s = *v;
-	}
+	ASSIGN_OR_RETURN(q.dst, parse_prefixes("--dst", o.dst));
+	RETURN_IF_ERROR(take_decimal(q.interval_s, "--interval", o.interval, 0.1, 3600));
 	return q;
 }
 
 bool DelaysQuery::wants(const Address &remote) const
 {
-	return dst.empty() || std::any_of(dst.begin(), dst.end(), [&](const Prefix &p) { return p.contains(remote); });
+	return any_contains(dst, remote);
 }
 
 bool DelaysQuery::wants(const std::optional<Prefix> &prefix) const

@@ -60,11 +60,9 @@ Result<Peer> parse_peer(const std::string &text)
 		port = text.substr(text.find(':') + 1);
 	}
 	if (!port.empty() || text.ends_with(':')) {
-		auto n = parse_int("--peer port", port, 1, 65535);
+		ASSIGN_OR_RETURN(auto n, parse_int("--peer port", port, 1, 65535));
 
-		if (!n)
-			return n.error();
-		peer.port = static_cast<std::uint16_t>(*n);
+		peer.port = static_cast<std::uint16_t>(n);
 	}
 	if (peer.host.empty())
 		return Error{"--peer", text, "ADDR, ADDR:PORT or [ADDR]:PORT"};
@@ -80,8 +78,7 @@ public:
 
 	Result<std::vector<Finding>> run()
 	{
-		if (auto ready = prepare(); !ready)
-			return ready.error();
+		RETURN_IF_ERROR(prepare());
 		kernel();
 		timers();
 		module();
@@ -122,21 +119,10 @@ private:
 
 	Result<void> prepare()
 	{
-		if (!options_.target_ns.empty()) {
-			auto v = parse_int("--target-ns", options_.target_ns, 1000, 1000000000);
-
-			if (!v)
-				return v.error();
-			target_ns_ = static_cast<std::uint64_t>(*v);
-		} else {
-			target_ns_ = static_cast<std::uint64_t>(swift_number("base_target_ns"));
-		}
+		target_ns_ = static_cast<std::uint64_t>(swift_number("base_target_ns"));
+		RETURN_IF_ERROR(take_int(target_ns_, "--target-ns", options_.target_ns, 1000, 1000000000));
 		if (!options_.peer.empty()) {
-			auto peer = parse_peer(options_.peer);
-
-			if (!peer)
-				return peer.error();
-			peer_ = *peer;
+			ASSIGN_OR_RETURN(peer_, parse_peer(options_.peer));
 		}
 		ifaces_ = options_.ifaces;
 		for (const std::string &dev : ifaces_)

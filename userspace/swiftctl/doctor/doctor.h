@@ -3,7 +3,6 @@
 // mends it. It changes nothing.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -49,7 +48,7 @@ Result<std::vector<Finding>> examine(const DoctorHost &host, const DoctorOptions
 [[nodiscard]] std::string doctor_json(const std::vector<Finding> &findings);
 
 void add_options(CLI::App &verb, DoctorOptions &o);
-int run_doctor(const DoctorOptions &options);
+Result<int> run_doctor(const DoctorOptions &options);
 extern const Verb doctor_verb;
 
 } // namespace swift

@@ -71,18 +71,17 @@ std::size_t count(const std::vector<Finding> &findings, Severity s)
 		findings.begin(), findings.end(), [&](const Finding &f) { return f.severity == s; }));
 }
 
-int run_doctor(const DoctorOptions &options)
+Result<int> run_doctor(const DoctorOptions &options)
 {
 	const auto system = real_system(options.root);
 	const auto nics = real_nics(options.root);
 	const auto sockets = real_sockets(options.root);
-	auto findings = examine({*system, *nics, *sockets}, options, bpf_clocks_now(host_now().monotonic_ns));
+	ASSIGN_OR_RETURN(auto findings,
+			 as_usage(examine({*system, *nics, *sockets}, options, bpf_clocks_now(host_now().monotonic_ns))));
 
-	if (!findings)
-		return fail_usage(doctor_verb, findings.error().text());
-	if (!print(options.json ? doctor_json(*findings) : doctor_text(*findings, standard_output())))
+	if (!print(options.json ? doctor_json(findings) : doctor_text(findings, standard_output())))
 		return exit_failed;
-	return count(*findings, Severity::fail) ? exit_failed : exit_ok;
+	return count(findings, Severity::fail) ? exit_failed : exit_ok;
 }
 
 } // namespace swift

@@ -8,12 +8,10 @@
 #include <array>
 
 #include "text.h"
-#include "tunables.h"
 
 namespace swift {
 
 namespace {
-
 
 std::string show(const std::vector<std::string> &argv)
 {
@@ -23,17 +21,15 @@ std::string show(const std::vector<std::string> &argv)
 // Runs a command that has to succeed.
 Result<void> run(System &system, const std::vector<std::string> &argv)
 {
-	auto result = system.run(argv);
+	ASSIGN_OR_RETURN(auto result, system.run(argv));
 
-	if (!result)
-		return result.error();
-	if (result->status == 0)
+	if (result.status == 0)
 		return {};
 
-	const std::string_view said = trim(result->err.empty() ? result->out : result->err);
+	const std::string_view said = trim(result.err.empty() ? result.out : result.err);
 
 	return Error{fmt::format("`{}` failed: {}", show(argv),
-				 said.empty() ? fmt::format("exit status {}", result->status) :
+				 said.empty() ? fmt::format("exit status {}", result.status) :
 						std::string(said))};
 }
 
@@ -73,14 +69,10 @@ Result<void> restore_qdisc(System &system, const std::string &dev, const std::st
 	const Item item{Kind::qdisc, dev};
 
 	// Without a root qdisc the kernel attaches its default, which is what was there.
-	if (auto deleted = run(system, {"tc", "qdisc", "del", "dev", dev, "root"}); !deleted)
-		return deleted;
+	RETURN_IF_ERROR(run(system, {"tc", "qdisc", "del", "dev", dev, "root"}));
 
-	auto now = current(system, item);
-
-	if (!now)
-		return now.error();
-	if (same(item, *now, value))
+	ASSIGN_OR_RETURN(auto now, current(system, item));
+	if (same(item, now, value))
 		return {};
 	return run(system, qdisc_command(dev, value));
 }
@@ -134,31 +126,22 @@ Result<Value> current(System &system, const Item &item)
 	case Kind::sysctl: {
 		if (!has_sysctl(system, item.key))
 			return Value();
-		auto text = read_sysctl(system, item.key);
-
-		if (!text)
-			return text.error();
-		return Value(*text);
+		ASSIGN_OR_RETURN(auto text, read_sysctl(system, item.key));
+		return Value(text);
 	}
 	case Kind::qdisc: {
 		if (!system.exists("/sys/class/net/" + item.key))
 			return Value();
-		auto qdisc = root_qdisc(system, item.key);
-
-		if (!qdisc)
-			return qdisc.error();
-		return Value(qdisc->value);
+		ASSIGN_OR_RETURN(auto qdisc, root_qdisc(system, item.key));
+		return Value(qdisc.value);
 	}
 	case Kind::file:
 		break;
 	}
 	if (!system.exists(item.key))
 		return Value();
-	auto text = system.read_file(item.key);
-
-	if (!text)
-		return text.error();
-	return Value(*text);
+	ASSIGN_OR_RETURN(auto text, system.read_file(item.key));
+	return Value(text);
 }
 
 bool same(const Item &item, const Value &a, const Value &b)
@@ -208,16 +191,12 @@ std::vector<std::string> commands(const Item &item, const Value &value,
 Result<void> apply(System &system, const Item &item, const Value &value,
 		   const std::string &module_file)
 {
-	if (auto written = write_item(system, item, value, module_file); !written)
-		return written;
+	RETURN_IF_ERROR(write_item(system, item, value, module_file));
 
-	auto now = current(system, item);
-
-	if (!now)
-		return now.error();
-	if (!same(item, *now, value))
+	ASSIGN_OR_RETURN(auto now, current(system, item));
+	if (!same(item, now, value))
 		return Error{fmt::format("{} is '{}' after it was set to '{}'", item_name(item),
-					 now->value_or("(absent)"), value.value_or("(absent)"))};
+					 now.value_or("(absent)"), value.value_or("(absent)"))};
 	return {};
 }
 

@@ -51,11 +51,8 @@ Result<std::vector<Setting>> settings(const EnableOptions &options)
 				names += (names.empty() ? "" : ", ") + std::string(t.name);
 			return Error{"--set: no such setting", name, names};
 		}
-		auto value = tunable->check(text.substr(equals + 1));
-
-		if (!value)
-			return Error{"--set " + value.error().text()};
-		out.push_back({name, *value});
+		ASSIGN_OR_RETURN(auto value, prefixed("--set ", tunable->check(text.substr(equals + 1))));
+		out.push_back({name, value});
 	}
 	if (options.echo)
 		out.push_back({"echo", "1"});
@@ -112,39 +109,8 @@ public:
 
 	Outcome run()
 	{
-		if (auto ok = check(options_); !ok)
-			return usage(ok.error());
-		auto set = settings(options_);
-
-		if (!set)
-			return usage(set.error());
-		if (!options_.dry_run && !system_.is_root())
-			return failed(Error{"needs root: run it with sudo, or look at what it would do "
-					    "with --dry-run"});
-		for (const std::string &dev : options_.ifaces)
-			if (!system_.exists("/sys/class/net/" + dev))
-				return failed(Error{"no such interface", dev});
-
-		std::shared_ptr<void> lock;
-
-		if (!options_.dry_run) {
-			auto held = system_.lock(changes_lock_path);
-
-			if (!held)
-				return failed(held.error());
-			lock = *held;
-		}
-
-		auto before = options_.dry_run ? std::vector<Change>{} : state_.load();
-
-		if (!before)
-			return failed(before.error());
-		remembered_ = *before;
-		if (auto ok = steps(*set); !ok) {
-			outcome_.error = ok.error();
-			if (!options_.dry_run)
-				roll_back(*before);
-		}
+		if (auto done = go(); !done)
+			outcome_.error = done.error();
 		return std::move(outcome_);
 	}
 
@@ -154,50 +120,54 @@ private:
 		Value before; // of this run
 	};
 
-	Outcome usage(const Error &error)
+	Result<void> go()
 	{
-		outcome_.usage = true;
-		return failed(error);
-	}
+		std::shared_ptr<void> lock;
 
-	Outcome failed(const Error &error)
-	{
-		outcome_.error = error;
-		return std::move(outcome_);
+		outcome_.usage = true;
+		RETURN_IF_ERROR(check(options_));
+		ASSIGN_OR_RETURN(const auto set, settings(options_));
+		outcome_.usage = false;
+		if (!options_.dry_run && !system_.is_root())
+			return Error{"needs root: run it with sudo, or look at what it would do with --dry-run"};
+		for (const std::string &dev : options_.ifaces)
+			if (!system_.exists("/sys/class/net/" + dev))
+				return Error{"no such interface", dev};
+		if (!options_.dry_run) {
+			ASSIGN_OR_RETURN(lock, system_.lock(changes_lock_path));
+			ASSIGN_OR_RETURN(remembered_, state_.load());
+		}
+
+		const std::vector<Change> before = remembered_;
+		auto done = steps(set);
+
+		if (!done && !options_.dry_run)
+			roll_back(before);
+		return done;
 	}
 
 	// What new connections depend on comes before what makes new connections use it.
 	Result<void> steps(const std::vector<Setting> &set)
 	{
-		if (auto r = load_module(); !r)
-			return r;
+		RETURN_IF_ERROR(load_module());
 		for (const Setting &s : set)
-			if (auto r = step({Kind::sysctl, std::string(sysctl_prefix) + s.name}, s.value); !r)
-				return r;
+			RETURN_IF_ERROR(step({Kind::sysctl, std::string(sysctl_prefix) + s.name}, s.value));
 		if (options_.qdisc == "fq") {
-			if (auto r = step({Kind::sysctl, default_qdisc_sysctl}, "fq"); !r)
-				return r;
+			RETURN_IF_ERROR(step({Kind::sysctl, default_qdisc_sysctl}, "fq"));
 			for (const std::string &dev : options_.ifaces)
-				if (auto r = qdisc_step(dev); !r)
-					return r;
+				RETURN_IF_ERROR(qdisc_step(dev));
 		}
 
-		auto allowed = read_sysctl(system_, allowed_cc_sysctl);
+		ASSIGN_OR_RETURN(auto allowed, read_sysctl(system_, allowed_cc_sysctl));
 
-		if (!allowed)
-			return allowed.error();
+		const std::string with = with_swift(allowed);
 
-		const std::string with = with_swift(*allowed);
-
-		if (auto r = step({Kind::sysctl, allowed_cc_sysctl}, with); !r)
-			return r;
+		RETURN_IF_ERROR(step({Kind::sysctl, allowed_cc_sysctl}, with));
 		if (!options_.no_default)
-			if (auto r = step({Kind::sysctl, default_cc_sysctl}, std::string(cc_name)); !r)
-				return r;
+			RETURN_IF_ERROR(step({Kind::sysctl, default_cc_sysctl}, std::string(cc_name)));
 		if (!options_.persist)
 			return {};
-		if (auto r = step({Kind::file, modules_file}, "tcp_swift\n"); !r)
-			return r;
+		RETURN_IF_ERROR(step({Kind::file, modules_file}, "tcp_swift\n"));
 		return step({Kind::file, sysctl_file}, sysctl_file_text(options_, set, with));
 	}
 
@@ -216,18 +186,15 @@ private:
 
 	Result<void> qdisc_step(const std::string &dev)
 	{
-		auto now = root_qdisc(system_, dev);
+		ASSIGN_OR_RETURN(auto now, root_qdisc(system_, dev));
 
-		if (!now)
-			return now.error();
+		const std::string wanted = now.value.starts_with("mq(") ? "mq(fq)" : "fq";
 
-		const std::string wanted = now->value.starts_with("mq(") ? "mq(fq)" : "fq";
-
-		if (now->by_hand && now->value != wanted) {
+		if (now.by_hand && now.value != wanted) {
 			outcome_.notes.push_back(fmt::format(
 				"{}: its root qdisc {} was set by hand and is left alone; for flows "
 				"that take turns put fq there: tc qdisc replace dev {} root fq",
-				dev, now->value, dev));
+				dev, now.value, dev));
 			return {};
 		}
 		return step({Kind::qdisc, dev}, wanted);
@@ -235,36 +202,33 @@ private:
 
 	Result<void> step(const Item &item, const std::string &wanted)
 	{
-		auto now = current(system_, item);
+		ASSIGN_OR_RETURN(auto now, current(system_, item));
 
-		if (!now)
-			return now.error();
-		if (same(item, *now, wanted)) {
-			outcome_.events.push_back({item, *now, *now, "already"});
+		if (same(item, now, wanted)) {
+			outcome_.events.push_back({item, now, now, "already"});
 			return {};
 		}
 		if (options_.dry_run) {
 			for (std::string &line : commands(item, wanted, options_.module_file))
 				outcome_.dry_lines.push_back(std::move(line));
-			outcome_.events.push_back({item, *now, wanted, "would set"});
+			outcome_.events.push_back({item, now, wanted, "would set"});
 			return {};
 		}
-		if (item.kind == Kind::sysctl && !*now)
+		if (item.kind == Kind::sysctl && !now)
 			return Error{"this kernel or module does not have the sysctl " + item.key};
 
-		remember(item, *now, wanted);
-		if (auto saved = state_.save(remembered_); !saved)
-			return saved;
-		done_.push_back({item, *now});
+		remember(item, now, wanted);
+		RETURN_IF_ERROR(state_.save(remembered_));
+		done_.push_back({item, now});
 		if (auto applied = apply(system_, item, wanted, options_.module_file); !applied) {
-			outcome_.events.push_back({item, *now, wanted, "failed"});
+			outcome_.events.push_back({item, now, wanted, "failed"});
 			// What the kernel answers when it has no such qdisc.
 			if (item.key == default_qdisc_sysctl && applied.error().code == ENOENT)
 				return Error{"this kernel has no fq queueing discipline (sch_fq); --qdisc keep "
 					     "does without, at more CPU"};
 			return applied;
 		}
-		outcome_.events.push_back({item, *now, wanted, "set"});
+		outcome_.events.push_back({item, now, wanted, "set"});
 		return item.kind == Kind::qdisc ? note_qdisc(item) : Result<void>();
 	}
 
@@ -272,11 +236,8 @@ private:
 	{
 		const auto known = std::find_if(remembered_.begin(), remembered_.end(),
 						[&](const Change &c) { return c.item == item; });
-		auto now = root_qdisc(system_, item.key);
-
-		if (!now)
-			return now.error();
-		known->left_as = now->detail;
+		ASSIGN_OR_RETURN(auto now, root_qdisc(system_, item.key));
+		known->left_as = now.detail;
 		return state_.save(remembered_);
 	}
 
@@ -381,32 +342,23 @@ public:
 
 	Outcome run()
 	{
-		if (!options_.dry_run && !system_.is_root()) {
-			outcome_.error = Error{"needs root: run it with sudo, or look at what it would do "
-					       "with --dry-run"};
-			return std::move(outcome_);
-		}
+		if (auto done = go(); !done)
+			outcome_.error = done.error();
+		return std::move(outcome_);
+	}
 
+private:
+	// An Error: nothing was tried.
+	Result<void> go()
+	{
 		std::shared_ptr<void> lock;
 
+		if (!options_.dry_run && !system_.is_root())
+			return Error{"needs root: run it with sudo, or look at what it would do with --dry-run"};
 		if (!options_.dry_run && system_.exists(state_dir(Keeper::service))) {
-			auto held = system_.lock(changes_lock_path);
-
-			if (!held) {
-				outcome_.error = held.error();
-				return std::move(outcome_);
-			}
-			lock = *held;
+			ASSIGN_OR_RETURN(lock, system_.lock(changes_lock_path));
 		}
-
-		auto loaded = state_.load();
-
-		if (!loaded) {
-			outcome_.error = loaded.error();
-			return std::move(outcome_);
-		}
-
-		std::vector<Change> left = *loaded;
+		ASSIGN_OR_RETURN(auto left, state_.load());
 
 		if (left.empty())
 			outcome_.notes.emplace_back("nothing to undo: swiftctl enable has changed nothing "
@@ -425,10 +377,9 @@ public:
 			if (auto saved = state_.save(left); !saved && !outcome_.error)
 				outcome_.error = saved.error();
 		}
-		return std::move(outcome_);
+		return {};
 	}
 
-private:
 	// True if there is nothing left to do for @change.
 	bool undo(const Change &change)
 	{

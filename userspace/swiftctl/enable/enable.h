@@ -60,8 +60,8 @@ struct Outcome {
 
 void add_options(CLI::App &verb, EnableOptions &o);
 void add_options(CLI::App &verb, DisableOptions &o);
-int run_enable(const EnableOptions &options);
-int run_disable(const DisableOptions &options);
+Result<int> run_enable(const EnableOptions &options);
+Result<int> run_disable(const DisableOptions &options);
 extern const Verb enable_verb;
 extern const Verb disable_verb;
 

@@ -6,7 +6,6 @@
 
 #include "enable.h"
 #include "say.h"
-#include "text.h"
 
 namespace swift {
 
@@ -59,11 +58,11 @@ bool changed(const Outcome &outcome)
 			   [](const Event &e) { return e.what == "set" || e.what == "restored"; });
 }
 
-int finish(const Verb &verb, const Outcome &outcome, bool dry_run, bool json,
+Result<int> finish(const Verb &verb, const Outcome &outcome, bool dry_run, bool json,
 	   std::string_view success)
 {
 	if (outcome.error && outcome.usage)
-		return fail_usage(verb, outcome.error->text());
+		return usage_error(*outcome.error);
 	if (json) {
 		if (!print(outcome_json(outcome, dry_run)))
 			return exit_failed;
@@ -82,16 +81,15 @@ int finish(const Verb &verb, const Outcome &outcome, bool dry_run, bool json,
 
 	const bool tried = !outcome.events.empty() && !dry_run && &verb == &enable_verb;
 
-	return fail(verb, outcome.error->text() +
-				  (!tried		? "" :
-				   outcome.rolled_back ? "; everything is as it was before" :
-							 "; not everything could be put back, see above "
-							 "(swiftctl disable tries again)"));
+	return Error{outcome.error->text() + (!tried		  ? "" :
+					      outcome.rolled_back ? "; everything is as it was before" :
+								    "; not everything could be put back, see above "
+								    "(swiftctl disable tries again)")};
 }
 
 } // namespace
 
-int run_enable(const EnableOptions &options)
+Result<int> run_enable(const EnableOptions &options)
 {
 	const auto system = real_system(options.root);
 	const std::string_view success =
@@ -103,7 +101,7 @@ int run_enable(const EnableOptions &options)
 	return finish(enable_verb, enable(*system, options), options.dry_run, options.json, success);
 }
 
-int run_disable(const DisableOptions &options)
+Result<int> run_disable(const DisableOptions &options)
 {
 	const auto system = real_system(options.root);
 

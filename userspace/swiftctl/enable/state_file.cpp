@@ -31,27 +31,20 @@ std::optional<Kind> kind_of(const std::string &name)
 	return std::nullopt;
 }
 
-std::string text_of(const Json &j, const char *key)
-{
-	const auto at = j.find(key);
-
-	return at != j.end() && at->is_string() ? at->get<std::string>() : std::string();
-}
-
 std::optional<Change> change_of(const Json &j)
 {
-	if (!j.is_object() || !j.contains("kind") || !j["kind"].is_string() || !j.contains("key") ||
-	    !j["key"].is_string() || !j.contains("before") || !j.contains("written") ||
-	    !j["written"].is_array())
+	const auto kind = kind_of(text_member(j, "kind").value_or(""));
+	const auto key = text_member(j, "key");
+
+	if (!kind || !key || !j.contains("before") || !j.contains("written") || !j["written"].is_array())
 		return std::nullopt;
 
-	const auto kind = kind_of(j["kind"].get<std::string>());
 	const Json &before = j["before"];
 
-	if (!kind || !(before.is_null() || before.is_string()))
+	if (!(before.is_null() || before.is_string()))
 		return std::nullopt;
 
-	Change c{{*kind, j["key"].get<std::string>()}, {}, {}};
+	Change c{{*kind, *key}, {}, {}};
 
 	if (!is_ours(c.item))
 		return std::nullopt;
@@ -62,7 +55,7 @@ std::optional<Change> change_of(const Json &j)
 			return std::nullopt;
 		c.written.push_back(w.get<std::string>());
 	}
-	c.left_as = text_of(j, "left_as");
+	c.left_as = text_member(j, "left_as").value_or("");
 	return c;
 }
 
@@ -110,8 +103,8 @@ Result<RootQdisc> root_qdisc(System &system, const std::string &dev)
 	for (const Json &q : list) {
 		if (!q.is_object())
 			continue;
-		const std::string kind = text_of(q, "kind");
-		const std::string handle = text_of(q, "handle");
+		const std::string kind = text_member(q, "kind").value_or("");
+		const std::string handle = text_member(q, "handle").value_or("");
 		const std::string detail = fmt::format("{} {} {}", kind, handle, q.value("options", Json::object()).dump());
 
 		if (q.contains("root")) {
@@ -141,12 +134,9 @@ Result<RootQdisc> root_qdisc(System &system, const std::string &dev)
 
 Result<std::uint64_t> gso_max_size(System &system, const std::string &dev)
 {
-	auto result = system.run({"ip", "-j", "-d", "link", "show", "dev", dev});
+	ASSIGN_OR_RETURN(auto result, system.run({"ip", "-j", "-d", "link", "show", "dev", dev}));
 
-	if (!result)
-		return result.error();
-
-	const Json list = Json::parse(result->out, nullptr, false);
+	const Json list = Json::parse(result.out, nullptr, false);
 
 	if (list.is_array() && !list.empty() && list[0].is_object()) {
 		const auto size = list[0].find("gso_max_size");
@@ -180,19 +170,16 @@ Result<std::vector<Change>> StateFile::load() const
 {
 	if (!system_.exists(path))
 		return std::vector<Change>{};
-	auto text = system_.read_file(path);
-
-	if (!text)
-		return text.error();
-	const Json j = Json::parse(*text, nullptr, false);
+	ASSIGN_OR_RETURN(auto text, system_.read_file(path));
+	const Json j = Json::parse(text, nullptr, false);
 	auto changes = changes_of(j);
 
 	if (!changes)
 		return Error{std::string("cannot make sense of ") + path +
 			     ", which remembers what was changed; move it away to start anew"};
-	if (text_of(j, "boot_id") != boot_id(system_)) // all but files went with the boot
+	if (text_member(j, "boot_id").value_or("") != boot_id(system_)) // all but files went with the boot
 		return lasts(*changes) ? std::move(*changes) : std::vector<Change>{};
-	if (text_of(j, "netns") != this_netns())
+	if (text_member(j, "netns").value_or("") != this_netns())
 		return Error{std::string("what ") + path +
 			     " remembers was changed in another network namespace: swiftctl disable in that one "
 			     "puts it back"};

@@ -45,13 +45,10 @@ Result<std::vector<FleetMetric>> take_metrics(const FleetOptions &o)
 		for (const std::string &text : *texts) {
 			if (role == FleetRole::guardrail && text == "none" && texts->size() == 1)
 				continue;
-			auto metric = parse_fleet_metric(option, text, role);
-
-			if (!metric)
-				return metric.error();
-			if (std::any_of(all.begin(), all.end(), [&](const FleetMetric &m) { return m.name == metric->name; }))
-				return Error{fmt::format("{}: given twice", option), metric->name, "each metric once"};
-			all.push_back(std::move(*metric));
+			ASSIGN_OR_RETURN(auto metric, parse_fleet_metric(option, text, role));
+			if (std::any_of(all.begin(), all.end(), [&](const FleetMetric &m) { return m.name == metric.name; }))
+				return Error{fmt::format("{}: given twice", option), metric.name, "each metric once"};
+			all.push_back(std::move(metric));
 		}
 	for (FleetMetric m : fleet_metrics()) {
 		const bool given = std::any_of(all.begin(), all.end(), [&](const FleetMetric &a) { return a.name == m.name; });
@@ -87,8 +84,7 @@ Result<FleetPlan> plan_of(const FleetOptions &o, std::int64_t now_s, std::uint64
 
 	if (o.inventory.empty())
 		return Error{"--fleet plan: which --inventory?"};
-	if (auto taken = take_arms(o, plan); !taken)
-		return taken.error();
+	RETURN_IF_ERROR(take_arms(o, plan));
 	if (o.by != "racks" && o.by != "time")
 		return Error{"--by", o.by, "racks or time; not by host: hosts of both arms would meet on one link"};
 	if (!plain_name(o.name, "_-."))
@@ -102,35 +98,23 @@ Result<FleetPlan> plan_of(const FleetOptions &o, std::int64_t now_s, std::uint64
 	plan.rack_label = o.rack_label;
 	plan.match = o.match;
 
-	const auto metrics = take_metrics(o);
-	const auto period = parse_span_s("--period", o.period, 60, span_max_s);
-	const auto periods = parse_int("--periods", o.periods, 1, static_cast<std::int64_t>(fleet_periods_max));
-	const auto carry_over = parse_span_s("--carry-over", o.carry_over, 0, span_max_s);
-	const auto seed = o.seed.empty() ? Result<std::int64_t>(static_cast<std::int64_t>(random_seed)) : parse_int("--seed", o.seed, 0, 1LL << 53);
-	const auto start = o.start.empty() ? Result<std::int64_t>((now_s / 3600 + 1) * 3600) : parse_utc("--start", o.start);
-
-	if (!metrics)
-		return metrics.error();
-	for (const auto *number : {&period, &periods, &carry_over, &seed, &start})
-		if (!*number)
-			return number->error();
-	plan.metrics = *metrics;
-	plan.period_s = *period;
-	plan.periods = static_cast<std::size_t>(*periods);
-	plan.carry_over_s = *carry_over;
-	plan.seed = static_cast<std::uint64_t>(*seed);
-	plan.start_s = *start;
+	plan.seed = random_seed;
+	ASSIGN_OR_RETURN(plan.metrics, take_metrics(o));
+	ASSIGN_OR_RETURN(plan.period_s, parse_span_s("--period", o.period, 60, span_max_s));
+	ASSIGN_OR_RETURN(const auto periods, parse_int("--periods", o.periods, 1, static_cast<std::int64_t>(fleet_periods_max)));
+	plan.periods = static_cast<std::size_t>(periods);
+	ASSIGN_OR_RETURN(plan.carry_over_s, parse_span_s("--carry-over", o.carry_over, 0, span_max_s));
+	RETURN_IF_ERROR(take_int(plan.seed, "--seed", o.seed, 0, 1LL << 53));
+	ASSIGN_OR_RETURN(plan.start_s, o.start.empty() ? (now_s / 3600 + 1) * 3600 : parse_utc("--start", o.start));
 	return plan;
 }
 
 // An inventory in JSON is what ansible-inventory has said; any other form is its to read.
 Result<std::vector<FleetRack>> racks_of(const FleetOptions &o)
 {
-	auto text = file_text(o.inventory);
+	ASSIGN_OR_RETURN(auto text, file_text(o.inventory));
 
-	if (!text)
-		return text.error();
-	if (!trim(*text).starts_with('{')) {
+	if (!trim(text).starts_with('{')) {
 		// Ansible refuses to run where the locale is none of UTF-8.
 		const auto listed = run_command({"env", "LC_ALL=C.UTF-8", "ansible-inventory", "-i", std::filesystem::absolute(o.inventory).string(), "--list"});
 
@@ -140,7 +124,7 @@ Result<std::vector<FleetRack>> racks_of(const FleetOptions &o)
 			return Error{fmt::format("{}: ansible-inventory: {}", o.inventory, trim(listed->err))};
 		text = listed->out;
 	}
-	return read_fleet_racks(o.inventory, *text, o.group, o.rack_var);
+	return read_fleet_racks(o.inventory, text, o.group, o.rack_var);
 }
 
 struct FleetSource {
@@ -156,40 +140,21 @@ Result<std::unique_ptr<FleetSource>> source_of(const FleetOptions &o)
 	if (o.prometheus.find("://") == std::string::npos) {
 		if (!o.token_file.empty() || !o.ca_file.empty())
 			return Error{"--token-file and --ca-file go with the URL of a --prometheus"};
-		const auto text = file_text(o.prometheus);
-
-		if (!text)
-			return text.error();
-		auto dump = dump_source(o.prometheus, *text);
-
-		if (!dump)
-			return dump.error();
-		s->source = std::move(*dump);
+		ASSIGN_OR_RETURN(const auto text, file_text(o.prometheus));
+		ASSIGN_OR_RETURN(s->source, dump_source(o.prometheus, text));
 		return s;
 	}
-	if (auto good = check_url("--prometheus", o.prometheus); !good)
-		return good.error();
+	RETURN_IF_ERROR(check_url("--prometheus", o.prometheus));
 	if (!o.ca_file.empty())
-		if (const auto ca = file_text(o.ca_file); !ca)
-			return ca.error();
+		RETURN_IF_ERROR(file_text(o.ca_file));
 	if (!o.token_file.empty()) {
 		if (!o.prometheus.starts_with("https://") && !is_loopback_url(o.prometheus))
 			return Error{"--token-file", o.prometheus, "an https:// URL: the token would be sent in clear"};
-		const auto text = file_text(o.token_file);
-
-		if (!text)
-			return text.error();
-		auto header = bearer_header(o.token_file, *text);
-
-		if (!header)
-			return header.error();
-		access.authorization = std::move(*header);
+		ASSIGN_OR_RETURN(const auto text, file_text(o.token_file));
+		ASSIGN_OR_RETURN(access.authorization, bearer_header(o.token_file, text));
 	}
-	auto post = http_client();
-
-	if (!post)
-		return post.error();
-	s->source = prometheus_source(std::move(access), std::move(*post), s->warnings);
+	ASSIGN_OR_RETURN(auto post, http_client());
+	s->source = prometheus_source(std::move(access), std::move(post), s->warnings);
 	return s;
 }
 
@@ -199,110 +164,83 @@ void say_notes(const std::vector<std::string> &notes)
 		note(ab_verb, text);
 }
 
-int plan_fleet(const FleetOptions &o, std::uint64_t random_seed)
+Result<int> plan_fleet(const FleetOptions &o, std::uint64_t random_seed)
 {
 	const std::int64_t now_s = std::time(nullptr);
-	auto plan = plan_of(o, now_s, random_seed);
-
-	if (!plan)
-		return fail_usage(ab_verb, plan.error().text());
-	auto racks = racks_of(o);
-
-	if (!racks)
-		return fail(ab_verb, racks.error().text());
-	plan->racks = std::move(*racks);
-	if (auto good = fleet_check(*plan); !good)
-		return fail_usage(ab_verb, good.error().text());
+	ASSIGN_OR_RETURN(auto plan, as_usage(plan_of(o, now_s, random_seed)));
+	ASSIGN_OR_RETURN(plan.racks, racks_of(o));
+	RETURN_IF_ERROR(as_usage(fleet_check(plan)));
 
 	std::vector<std::string> notes;
 
 	if (o.prometheus.empty()) {
-		fleet_draw(*plan, fleet_order_by_size(*plan));
+		fleet_draw(plan, fleet_order_by_size(plan));
 	} else {
 		Json dump;
-		const auto s = source_of(o);
+		ASSIGN_OR_RETURN(const auto s, source_of(o));
+		const auto recorded = recording_source(*s->source, dump);
 
-		if (!s)
-			return fail(ab_verb, s.error().text());
-		const auto recorded = recording_source(*(*s)->source, dump);
-
-		if (auto learned = fleet_learn(*plan, *recorded, now_s, notes); !learned)
-			return fail(ab_verb, learned.error().text());
-		notes.insert(notes.end(), (*s)->warnings.begin(), (*s)->warnings.end());
+		RETURN_IF_ERROR(fleet_learn(plan, *recorded, now_s, notes));
+		notes.insert(notes.end(), s->warnings.begin(), s->warnings.end());
 		if (!o.save.empty())
-			if (auto written = write_report(o.save, json_text(dump)); !written)
-				return fail(ab_verb, written.error().text());
+			RETURN_IF_ERROR(write_report(o.save, json_text(dump)));
 	}
 
-	const std::filesystem::path folder = std::filesystem::absolute(o.out.empty() ? plan->name : o.out);
+	const std::filesystem::path folder = std::filesystem::absolute(o.out.empty() ? plan.name : o.out);
 
 	for (const auto &[name, text] :
-	     {std::pair("inventory.yml", fleet_inventory(*plan)), std::pair("plan.json", json_text(fleet_plan_json(*plan)))})
-		if (auto written = real_system()->replace_file((folder / name).string(), text, 0644); !written)
-			return fail(ab_verb, written.error().text());
+	     {std::pair("inventory.yml", fleet_inventory(plan)), std::pair("plan.json", json_text(fleet_plan_json(plan)))})
+		RETURN_IF_ERROR(real_system()->replace_file((folder / name).string(), text, 0644));
 	if (!o.json_file.empty())
-		if (auto written = write_report(o.json_file, json_text(fleet_plan_json(*plan))); !written)
-			return fail(ab_verb, written.error().text());
+		RETURN_IF_ERROR(write_report(o.json_file, json_text(fleet_plan_json(plan))));
 	say_notes(notes);
-	return print(fleet_plan_text(*plan)) ? exit_ok : exit_failed;
+	return leave(fleet_plan_text(plan));
 }
 
-int read_fleet(const FleetOptions &o)
+Result<int> read_fleet(const FleetOptions &o)
 {
 	if (o.plan.empty() || o.prometheus.empty())
-		return fail_usage(ab_verb, o.plan.empty() ? "--fleet read: which --plan? (plan.json of --fleet plan)" :
-							    "--fleet read: which --prometheus?");
+		return usage_error(o.plan.empty() ? "--fleet read: which --plan? (plan.json of --fleet plan)" :
+						    "--fleet read: which --prometheus?");
 	for (const std::string &file : {o.json_file, o.save})
 		if (!file.empty())
-			if (auto can = can_write_report(file); !can)
-				return fail(ab_verb, can.error().text());
+			RETURN_IF_ERROR(can_write_report(file));
 
 	const std::int64_t now_s = std::time(nullptr);
-	const auto text = file_text(o.plan);
+	ASSIGN_OR_RETURN(const auto text, file_text(o.plan));
+	ASSIGN_OR_RETURN(const auto plan, read_fleet_plan(o.plan, text));
 
-	if (!text)
-		return fail(ab_verb, text.error().text());
-	const auto plan = read_fleet_plan(o.plan, *text);
-
-	if (!plan)
-		return fail(ab_verb, plan.error().text());
-	if (plan->end_s() > now_s)
-		return fail(ab_verb, fmt::format("{}: it ends at {}: a look before that, again and again, finds differences that are none", o.plan,
-						 utc_text(plan->end_s())));
+	if (plan.end_s() > now_s)
+		return Error{fmt::format("{}: it ends at {}: a look before that, again and again, finds differences that are none", o.plan,
+					 utc_text(plan.end_s()))};
 	Json dump;
-	const auto s = source_of(o);
+	ASSIGN_OR_RETURN(const auto s, source_of(o));
+	const auto recorded = recording_source(*s->source, dump);
+	ASSIGN_OR_RETURN(auto result, fleet_read(plan, *recorded));
 
-	if (!s)
-		return fail(ab_verb, s.error().text());
-	const auto recorded = recording_source(*(*s)->source, dump);
-	auto result = fleet_read(*plan, *recorded);
-
-	if (!result)
-		return fail(ab_verb, result.error().text());
-	result->from = o.prometheus;
-	result->read_s = now_s;
-	result->notes.insert(result->notes.end(), (*s)->warnings.begin(), (*s)->warnings.end());
-	for (const auto &[file, json] : {std::pair(o.save, dump), std::pair(o.json_file, fleet_result_json(*result))})
+	result.from = o.prometheus;
+	result.read_s = now_s;
+	result.notes.insert(result.notes.end(), s->warnings.begin(), s->warnings.end());
+	for (const auto &[file, json] : {std::pair(o.save, dump), std::pair(o.json_file, fleet_result_json(result))})
 		if (!file.empty())
-			if (auto written = write_report(file, json_text(json)); !written)
-				return fail(ab_verb, written.error().text());
-	if (!print(fleet_result_text(*result, standard_output())))
+			RETURN_IF_ERROR(write_report(file, json_text(json)));
+	if (!print(fleet_result_text(result, standard_output())))
 		return exit_failed;
-	for (const FleetVerdict &v : result->verdicts)
+	for (const FleetVerdict &v : result.verdicts)
 		if (!v.known)
-			return fail(ab_verb, v.text);
+			return Error{v.text};
 	return exit_ok;
 }
 
 } // namespace
 
-int run_fleet_ab(const FleetOptions &options, std::uint64_t random_seed)
+Result<int> run_fleet_ab(const FleetOptions &options, std::uint64_t random_seed)
 {
 	if (options.action == "plan")
 		return plan_fleet(options, random_seed);
 	if (options.action == "read")
 		return read_fleet(options);
-	return fail_usage(ab_verb, Error{"--fleet", options.action, "plan or read"}.text());
+	return usage_error(Error{"--fleet", options.action, "plan or read"});
 }
 
 } // namespace swift

@@ -44,6 +44,6 @@ struct FleetOptions {
 
 void add_fleet_options(CLI::App &verb, FleetOptions &o);
 // @random_seed: if the options give none.
-int run_fleet_ab(const FleetOptions &options, std::uint64_t random_seed);
+Result<int> run_fleet_ab(const FleetOptions &options, std::uint64_t random_seed);
 
 } // namespace swift

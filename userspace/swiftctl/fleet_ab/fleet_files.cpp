@@ -4,8 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <set>
 
 #include "ab_json.h"
@@ -101,27 +99,24 @@ std::string share_text(const FleetMetric &m, double v)
 Result<std::vector<FleetRack>> read_fleet_racks(const std::string &name, std::string_view text, const std::string &group,
 						const std::string &rack_var)
 {
-	const auto json = parse_json(text);
+	ASSIGN_OR_RETURN(const auto json, prefixed(name + ": ", parse_json(text)));
 
-	if (!json)
-		return Error{name + ": " + json.error().text()};
-	if (!json->is_object() || !json->contains("_meta") || !(*json)["_meta"].is_object() || !(*json)["_meta"].contains("hostvars"))
+	if (!json.is_object() || !json.contains("_meta") || !json["_meta"].is_object() || !json["_meta"].contains("hostvars"))
 		return Error{name + ": not what `ansible-inventory --list` says: no _meta.hostvars in it"};
-	if (!json->contains(group))
+	if (!json.contains(group))
 		return Error{name + ": --group", group, "one of the inventory's groups"};
 
-	const Json &vars = (*json)["_meta"]["hostvars"];
+	const Json &vars = json["_meta"]["hostvars"];
 	std::set<std::string> groups;
 	std::set<std::string> hosts;
 	std::map<std::string, FleetRack> racks;
 	std::vector<FleetRack> out;
 
-	hosts_of(*json, group, groups, hosts);
+	hosts_of(json, group, groups, hosts);
 	for (const std::string &host : hosts) {
 		std::string rack;
 
-		if (auto good = check_host_name(name + ": host", host); !good)
-			return good.error();
+		RETURN_IF_ERROR(check_host_name(name + ": host", host));
 		if (vars.is_object() && vars.contains(host) && vars[host].is_object() && vars[host].contains(rack_var)) {
 			const Json &v = vars[host][rack_var];
 
@@ -228,12 +223,9 @@ Json fleet_plan_json(const FleetPlan &plan)
 
 Result<FleetPlan> read_fleet_plan(const std::string &name, std::string_view text)
 {
-	const auto json = parse_json(text);
-
-	if (!json)
-		return Error{name + ": " + json.error().text()};
+	ASSIGN_OR_RETURN(const auto json, prefixed(name + ": ", parse_json(text)));
 	std::optional<Error> wrong;
-	const JsonNode j(*json, wrong);
+	const JsonNode j(json, wrong);
 	FleetPlan plan;
 
 	if (const std::string kind = j["kind"].text(); !wrong && kind != plan_kind)
@@ -288,8 +280,7 @@ Result<FleetPlan> read_fleet_plan(const std::string &name, std::string_view text
 		return Error{name + ": " + wrong->text()};
 	if (plan.design == FleetDesign::time && plan.turns.size() != plan.periods)
 		return Error{name + ": turns", std::to_string(plan.turns.size()), std::to_string(plan.periods) + ", as its periods"};
-	if (auto good = fleet_check(plan); !good)
-		return Error{name + ": " + good.error().text()};
+	RETURN_IF_ERROR(prefixed(name + ": ", fleet_check(plan)));
 	return plan;
 }
 

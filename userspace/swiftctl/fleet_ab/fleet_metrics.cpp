@@ -92,12 +92,10 @@ Result<FleetMetric> parse_fleet_metric(const std::string &option, const std::str
 		return metric;
 
 	const bool percent = margin.ends_with('%');
-	const auto number = parse_decimal(option + " " + parts[0] + ": margin", percent ? margin.substr(0, margin.size() - 1) : margin, 0,
-					  percent ? 100 : 1e12);
+	ASSIGN_OR_RETURN(const auto number, parse_decimal(option + " " + parts[0] + ": margin", percent ? margin.substr(0, margin.size() - 1) : margin, 0,
+					  percent ? 100 : 1e12));
 
-	if (!number)
-		return number.error();
-	metric.margin = percent ? *number / 100 : *number;
+	metric.margin = percent ? number / 100 : number;
 	if (metric.scale == FleetScale::ratio && metric.margin >= 1)
 		return Error{option + " " + parts[0] + ": margin", margin, "0 to 99 % of a ratio"};
 	return metric;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 
 #include "printable.h"
 #include "statistics.h"
@@ -182,15 +183,13 @@ Result<FleetCells> fleet_cells(MetricSource &source, const FleetPlan &plan, cons
 	// One value for each period, of all its counts: they are asked for at its end.
 	const RangeQuery query{fleet_query(plan, metric.query), first_end_s,
 			       first_end_s + static_cast<std::int64_t>(periods - 1) * plan.period_s, plan.period_s};
-	const auto series = source.range(query);
+	ASSIGN_OR_RETURN(const auto series, source.range(query));
 	std::map<std::string, std::size_t> rows;
 	FleetCells out{Cells(plan.racks.size(), std::vector<std::optional<double>>(periods)), 0};
 
-	if (!series)
-		return series.error();
 	for (std::size_t i = 0; i < plan.racks.size(); i++)
 		rows[plan.racks[i].name] = i;
-	for (const PromSeries &s : *series) {
+	for (const PromSeries &s : series) {
 		const auto label = s.labels.find(plan.rack_label);
 
 		if (label == s.labels.end())
@@ -231,19 +230,17 @@ Result<void> fleet_learn(FleetPlan &plan, MetricSource &source, std::int64_t now
 	plan.before.clear();
 	plan.detectable.clear();
 	for (const FleetMetric &metric : plan.metrics) {
-		const auto cells = fleet_cells(source, plan, metric, first_end, plan.periods);
+		ASSIGN_OR_RETURN(const auto cells,
+				 fleet_cells(source, plan, metric, first_end, plan.periods));
 
-		if (!cells)
-			return cells.error();
-
-		const TwoWay all = two_way(cells->cells);
+		const TwoWay all = two_way(cells.cells);
 		std::optional<double> shown;
 
 		if (plan.design == FleetDesign::racks) {
 			std::size_t known = 0;
 
 			for (std::size_t r = 0; r < plan.racks.size(); r++) {
-				const auto &row = cells->cells[r];
+				const auto &row = cells.cells[r];
 				const auto n = static_cast<double>(std::count_if(row.begin(), row.end(), [](const auto &c) { return c.has_value(); }));
 
 				known += n >= enough_cells * static_cast<double>(plan.periods);
@@ -261,9 +258,9 @@ Result<void> fleet_learn(FleetPlan &plan, MetricSource &source, std::int64_t now
 			}
 			if (known == plan.racks.size() && half > 0) {
 				// Its second half, given the first: half as long as the experiment, so on the safe side.
-				const auto first = two_way(columns_of(cells->cells, 0, half)).rows;
+				const auto first = two_way(columns_of(cells.cells, 0, half)).rows;
 
-				shown = past_detectable(plan, two_way(columns_of(cells->cells, half, plan.periods)).rows, first,
+				shown = past_detectable(plan, two_way(columns_of(cells.cells, half, plan.periods)).rows, first,
 							ordered ? order_by(first) : order);
 			} else if (known == plan.racks.size()) {
 				shown = past_detectable(plan, all.rows, {}, order);

@@ -236,13 +236,11 @@ Result<void> check_arms(FleetResult &r, MetricSource &source)
 	const FleetPlan &plan = r.plan;
 	const RangeQuery query{fleet_query(plan, "sum by ($by, arm) (count_over_time(up{$match, arm!=\"\"}[$range]))"), plan.window_end_s(0),
 			       plan.window_end_s(plan.periods - 1), plan.period_s};
-	const auto series = source.range(query);
+	ASSIGN_OR_RETURN(const auto series, source.range(query));
 	double all = 0;
 	double planned = 0;
 
-	if (!series)
-		return series.error();
-	for (const PromSeries &s : *series) {
+	for (const PromSeries &s : series) {
 		const auto rack = std::find_if(plan.racks.begin(), plan.racks.end(), [&](const FleetRack &k) {
 			const auto label = s.labels.find(plan.rack_label);
 
@@ -281,13 +279,12 @@ Result<FleetResult> fleet_read(const FleetPlan &plan, MetricSource &source)
 
 	r.plan = plan;
 	for (std::size_t metric = 0; metric < plan.metrics.size(); metric++) {
-		auto cells = fleet_cells(source, plan, plan.metrics[metric], plan.window_end_s(0), plan.periods);
+		ASSIGN_OR_RETURN(auto cells,
+				 fleet_cells(source, plan, plan.metrics[metric], plan.window_end_s(0), plan.periods));
 
-		if (!cells)
-			return cells.error();
-		without_sparse(plan, plan.metrics[metric], cells->cells, r.notes);
+		without_sparse(plan, plan.metrics[metric], cells.cells, r.notes);
 		for (std::size_t arm = 1; arm < plan.arms.size(); arm++)
-			r.comparisons.push_back(compare(plan, metric, *cells, arm, r.notes));
+			r.comparisons.push_back(compare(plan, metric, cells, arm, r.notes));
 	}
 	judge(r);
 	for (std::size_t arm = 1; arm < plan.arms.size(); arm++)
@@ -298,8 +295,7 @@ Result<FleetResult> fleet_read(const FleetPlan &plan, MetricSource &source)
 						      plan.design == FleetDesign::racks ? "racks" : "periods", c.randomised->least_p));
 			break;
 		}
-	if (auto checked = check_arms(r, source); !checked)
-		return checked.error();
+	RETURN_IF_ERROR(check_arms(r, source));
 	return r;
 }
 

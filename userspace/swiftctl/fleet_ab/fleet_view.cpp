@@ -88,11 +88,7 @@ std::string fleet_result_text(const FleetResult &r, const Terminal &terminal)
 			table.rows.push_back(std::move(row));
 		}
 
-	const RenderedTable rendered = render(table, terminal);
-
-	for (const std::string &line : rendered.lines)
-		text += line + "\n";
-	text += '\n';
+	text += table_text(table, terminal) + "\n";
 	for (const FleetVerdict &v : r.verdicts)
 		text += v.text + "\n";
 	text += fmt::format("\nA {} is one value: intervals and p of t with CR2 errors and Satterthwaite's degrees of freedom; \"p drawn\" by drawing the arms again.\n",

@@ -67,11 +67,8 @@ public:
 			request.headers.push_back(access_.authorization);
 		request.body = fmt::format("query={}&start={}&end={}&step={}", percent_encoded(q.query), q.start_s, q.end_s, q.step_s);
 
-		const auto reply = post_(request);
-
-		if (!reply)
-			return reply.error();
-		return answer_of(*reply, q);
+		ASSIGN_OR_RETURN(const auto reply, post_(request));
+		return answer_of(reply, q);
 	}
 
 private:
@@ -99,11 +96,7 @@ private:
 			for (const Json &w : (*json)["warnings"])
 				if (w.is_string())
 					warn(access_.url + " warns: " + quoted_line(w.get<std::string>()));
-		auto series = parse_matrix((*json)["data"]);
-
-		if (!series)
-			return Error{access_.url + ": " + series.error().text()};
-		return series;
+		return prefixed(access_.url + ": ", parse_matrix((*json)["data"]));
 	}
 	void warn(const std::string &text)
 	{
@@ -149,14 +142,11 @@ public:
 
 	Result<std::vector<PromSeries>> range(const RangeQuery &q) override
 	{
-		auto series = of_.range(q);
-
-		if (!series)
-			return series;
+		ASSIGN_OR_RETURN(auto series, of_.range(q));
 
 		Json result = Json::array();
 
-		for (const PromSeries &s : *series) {
+		for (const PromSeries &s : series) {
 			Json values = Json::array();
 
 			for (const auto &[time, value] : s.values)
@@ -214,12 +204,9 @@ std::unique_ptr<MetricSource> prometheus_source(PrometheusAccess access, HttpPos
 
 Result<std::unique_ptr<MetricSource>> dump_source(const std::string &name, std::string_view text)
 {
-	auto json = parse_json(text);
-
-	if (!json)
-		return Error{name + ": " + json.error().text()};
+	ASSIGN_OR_RETURN(auto json, prefixed(name + ": ", parse_json(text)));
 	std::optional<Error> wrong;
-	const JsonNode node(*json, wrong);
+	const JsonNode node(json, wrong);
 
 	if (const std::string kind = node["kind"].text(); !wrong && kind != "prometheus-answers")
 		return Error{name + ": kind: expected prometheus-answers, found " + quoted_line(kind)};
@@ -230,7 +217,7 @@ Result<std::unique_ptr<MetricSource>> dump_source(const std::string &name, std::
 	}
 	if (wrong)
 		return Error{name + ": " + wrong->text()};
-	return std::unique_ptr<MetricSource>(std::make_unique<Dump>(name, (*json)["answers"]));
+	return std::unique_ptr<MetricSource>(std::make_unique<Dump>(name, json["answers"]));
 }
 
 std::unique_ptr<MetricSource> recording_source(MetricSource &of, Json &dump)

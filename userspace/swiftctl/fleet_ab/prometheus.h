@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "http_client.h"
+#include "interface.h"
 #include "json.h"
 #include "result.h"
 
@@ -27,13 +28,8 @@ struct PromSeries {
 	std::vector<std::pair<double, double>> values; // time, value; finite ones
 };
 
-class MetricSource {
+class MetricSource : public Interface {
 public:
-	MetricSource() = default;
-	MetricSource(const MetricSource &) = delete;
-	MetricSource &operator=(const MetricSource &) = delete;
-	virtual ~MetricSource() = default;
-
 	virtual Result<std::vector<PromSeries>> range(const RangeQuery &query) = 0;
 };
 

@@ -12,7 +12,6 @@
 #include "clock_ns.h"
 #include "diag.h"
 #include "flow_observer.h"
-#include "netns.h"
 #include "netns_list.h"
 #include "netns_visit.h"
 #include "owner.h"
@@ -28,12 +27,9 @@ namespace {
 
 Result<DiagDump> recorded(const std::string &path)
 {
-	auto bytes = real_system()->read_file(path);
+	ASSIGN_OR_RETURN(auto bytes, real_system()->read_file(path));
 	DiagDump dump;
-
-	if (!bytes)
-		return bytes.error();
-	const DiagStatus status = parse_diag(std::as_bytes(std::span(*bytes)), dump.flows);
+	const DiagStatus status = parse_diag(std::as_bytes(std::span(bytes)), dump.flows);
 
 	dump.interrupted = status.interrupted;
 	dump.bad_records = status.bad_records;
@@ -46,11 +42,8 @@ Result<DiagDump> all_flows(const FlowsOptions &options, std::span<const Fd> stor
 	if (!options.dump.empty())
 		return recorded(options.dump);
 
-	auto client = DiagClient::open();
-
-	if (!client)
-		return client.error();
-	return client->dump(states_connected, storages);
+	ASSIGN_OR_RETURN(auto client, DiagClient::open());
+	return client.dump(states_connected, storages);
 }
 
 // By the names that ours have: who has no rights to see BPF maps sees these.
@@ -118,24 +111,22 @@ Result<FlowSnapshot> take(const FlowsOptions &options, const FlowQuery &query, c
 	FlowSnapshot snapshot;
 	const bool live = options.root.empty() && options.dump.empty();
 	const std::vector<Fd> storages = live ? bpf_flow_storages() : std::vector<Fd>();
-	auto dump = all_flows(options, storages);
+	ASSIGN_OR_RETURN(auto dump, all_flows(options, storages));
 
-	if (!dump)
-		return dump.error();
 	if (live) {
 		where.netns.scan_own();
-		tell_whose(dump->flows, where.netns.own_name(), options, where);
+		tell_whose(dump.flows, where.netns.own_name(), options, where);
 	}
 	if (live && options.all_netns)
-		add_other_netns(*dump, snapshot, storages, options, where);
+		add_other_netns(dump, snapshot, storages, options, where);
 	snapshot.time_ns = clock_ns(CLOCK_REALTIME);
 	snapshot.module_loaded = module_loaded(system);
 	snapshot.bpf_loaded = !storages.empty() || bpf_registered(system);
 	snapshot.records_readable = !storages.empty() || system.is_root();
-	snapshot.interrupted = dump->interrupted;
-	snapshot.bad_records = dump->bad_records;
-	snapshot.malformed = dump->malformed;
-	choose(std::move(dump->flows), query, snapshot, verdict_options(system));
+	snapshot.interrupted = dump.interrupted;
+	snapshot.bad_records = dump.bad_records;
+	snapshot.malformed = dump.malformed;
+	choose(std::move(dump.flows), query, snapshot, verdict_options(system));
 	return snapshot;
 }
 
@@ -145,59 +136,47 @@ std::vector<std::string> lines_of(const FlowSnapshot &snapshot, const FlowQuery 
 	return screen(flow_table(snapshot.flows), flow_notes(snapshot, query), wide, terminal);
 }
 
-int watch_flows(const FlowsOptions &options, const FlowQuery &query, const System &system, Whereabouts &where)
+Result<int> watch_flows(const FlowsOptions &options, const FlowQuery &query, const System &system, Whereabouts &where)
 {
-	return watch(flows_verb, query.watch_s, options.json, "... more below: --top or a filter shortens the list",
-		     [&](const Terminal &terminal) {
-			     return take(options, query, system, where).and_then([&](FlowSnapshot &s) {
-				     if (options.json)
-					     return Result<Lines>(Lines{flows_json(s, true)});
-				     auto lines = lines_of(s, query, options.wide, terminal);
+	return watch(query.watch_s, options.json, "... more below: --top or a filter shortens the list",
+		     [&](const Terminal &terminal) -> Result<Lines> {
+			     ASSIGN_OR_RETURN(const auto s, take(options, query, system, where));
+			     if (options.json)
+				     return Lines{flows_json(s, true)};
+			     auto lines = lines_of(s, query, options.wide, terminal);
 
-				     lines.insert(lines.begin(), terminal.paint(fmt::format("{}  {} swift flows",
-											    local_time(s.time_ns),
-											    s.swift_count),
-										Colour::dim));
-				     return Result<Lines>(std::move(lines));
-			     });
+			     lines.insert(lines.begin(),
+					  terminal.paint(fmt::format("{}  {} swift flows", local_time(s.time_ns),
+								     s.swift_count),
+							 Colour::dim));
+			     return lines;
 		     });
 }
 
 } // namespace
 
-int run_flows(const FlowsOptions &options)
+Result<int> run_flows(const FlowsOptions &options)
 {
-	auto query = FlowQuery::from(options);
+	ASSIGN_OR_RETURN(auto query, as_usage(FlowQuery::from(options)));
 
-	if (!query)
-		return fail_usage(flows_verb, query.error().text());
-	if (!options.netns.empty() && options.all_netns)
-		return fail_usage(flows_verb, "--netns and --all-netns: allowed is one of them");
-	if (!options.netns.empty())
-		if (auto entered = enter_netns(options.netns); !entered)
-			return fail(flows_verb, entered.error().text());
+	RETURN_IF_ERROR(take_netns(options.netns, options.all_netns));
 
 	const auto system = real_system(options.root);
 	Whereabouts where;
-	auto snapshot = take(options, *query, *system, where);
+	ASSIGN_OR_RETURN(auto snapshot, take(options, query, *system, where));
 
-	if (!snapshot)
-		return fail(flows_verb, snapshot.error().text());
-	if (!snapshot->module_loaded && !snapshot->bpf_loaded && snapshot->unread.empty() && !query->every_cc &&
-	    snapshot->swift_count + snapshot->other_count + snapshot->guarded_count == 0) {
+	if (!snapshot.module_loaded && !snapshot.bpf_loaded && snapshot.unread.empty() && !query.every_cc &&
+	    snapshot.swift_count + snapshot.other_count + snapshot.guarded_count == 0) {
 		if (options.json)
-			print(flows_json(*snapshot, query->watch_s > 0));
-		return fail(flows_verb, "no swift flows: the module tcp_swift is not loaded, and no BPF variant; " +
-					  module_hint(*system));
+			print(flows_json(snapshot, query.watch_s > 0));
+		return Error{"no swift flows: the module tcp_swift is not loaded, and no BPF variant; " +
+			     module_hint(*system)};
 	}
-	if (query->watch_s > 0)
-		return watch_flows(options, *query, *system, where);
+	if (query.watch_s > 0)
+		return watch_flows(options, query, *system, where);
 	if (options.json)
-		return print(flows_json(*snapshot, false)) ? exit_ok : exit_failed;
-
-	const auto lines = lines_of(*snapshot, *query, options.wide, standard_output());
-
-	return print(fmt::format("{}\n", fmt::join(lines, "\n"))) ? exit_ok : exit_failed;
+		return leave(flows_json(snapshot, false));
+	return leave(lines_of(snapshot, query, options.wide, standard_output()));
 }
 
 } // namespace swift

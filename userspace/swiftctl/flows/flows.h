@@ -7,7 +7,6 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "flow.h"
@@ -96,7 +95,7 @@ void choose(std::vector<Flow> all, const FlowQuery &query, FlowSnapshot &snapsho
 [[nodiscard]] std::string si_text(std::uint64_t v);
 
 void add_options(CLI::App &verb, FlowsOptions &o);
-int run_flows(const FlowsOptions &options);
+Result<int> run_flows(const FlowsOptions &options);
 extern const Verb flows_verb;
 
 } // namespace swift

@@ -78,9 +78,7 @@ std::string flows_json(const FlowSnapshot &s, bool one_line)
 	j["malformed"] = s.malformed;
 	if (s.netns_count)
 		j["other_netns"] = *s.netns_count;
-	j["flows"] = Json::array();
-	for (const Flow &f : s.flows)
-		j["flows"].push_back(all_of(f, s.verdicts));
+	j["flows"] = json_list(s.flows, [&](const Flow &f) { return all_of(f, s.verdicts); });
 	return json_text(j, one_line);
 }
 

@@ -252,36 +252,15 @@ Result<void> parse_sort(std::string_view text, FlowQuery &query)
 	return Error{"--sort column", std::string(name), joined(flow_column_names())};
 }
 
-Result<void> parse_prefixes(std::string_view flag, const std::vector<std::string> &texts,
-			    std::vector<Prefix> &out)
-{
-	for (const std::string &text : texts) {
-		auto prefix = Prefix::parse(text);
-
-		if (!prefix)
-			return Error{std::string(flag) + ": " + prefix.error().text()};
-		out.push_back(*prefix);
-	}
-	return {};
-}
-
 Result<void> parse_ports(std::string_view flag, const std::vector<std::string> &texts,
 			 std::vector<std::uint16_t> &out)
 {
 	for (const std::string &text : texts) {
-		auto port = parse_int(flag, text, 0, 65535);
+		ASSIGN_OR_RETURN(auto port, parse_int(flag, text, 0, 65535));
 
-		if (!port)
-			return port.error();
-		out.push_back(static_cast<std::uint16_t>(*port));
+		out.push_back(static_cast<std::uint16_t>(port));
 	}
 	return {};
-}
-
-bool any_contains(const std::vector<Prefix> &prefixes, const Address &a)
-{
-	return prefixes.empty() || std::any_of(prefixes.begin(), prefixes.end(),
-					       [&](const Prefix &p) { return p.contains(a); });
 }
 
 bool any_is(const std::vector<std::uint16_t> &ports, std::uint16_t port)
@@ -332,23 +311,12 @@ Result<FlowQuery> FlowQuery::from(const FlowsOptions &o)
 	FlowQuery q;
 
 	q.every_cc = o.all;
-	if (auto r = parse_prefixes("--src", o.src, q.src); !r)
-		return r.error();
-	if (auto r = parse_prefixes("--dst", o.dst, q.dst); !r)
-		return r.error();
-	if (auto r = parse_ports("--sport", o.sport, q.sport); !r)
-		return r.error();
-	if (auto r = parse_ports("--dport", o.dport, q.dport); !r)
-		return r.error();
-	if (auto r = parse_sort(o.sort, q); !r)
-		return r.error();
-	if (!o.min_fabric_us.empty()) {
-		auto v = parse_decimal("--min-fabric-us", o.min_fabric_us, 0, 4294967);
-
-		if (!v)
-			return v.error();
-		q.min_fabric_us = *v;
-	}
+	ASSIGN_OR_RETURN(q.src, parse_prefixes("--src", o.src));
+	ASSIGN_OR_RETURN(q.dst, parse_prefixes("--dst", o.dst));
+	RETURN_IF_ERROR(parse_ports("--sport", o.sport, q.sport));
+	RETURN_IF_ERROR(parse_ports("--dport", o.dport, q.dport));
+	RETURN_IF_ERROR(parse_sort(o.sort, q));
+	RETURN_IF_ERROR(take_decimal(q.min_fabric_us, "--min-fabric-us", o.min_fabric_us, 0, 4294967));
 	if (o.limit_by == "fabric")
 		q.limit = Limit::fabric;
 	else if (o.limit_by == "host")
@@ -360,20 +328,8 @@ Result<FlowQuery> FlowQuery::from(const FlowsOptions &o)
 		if (!q.held)
 			return Error{"--held-by", o.held_by, std::string(bounds_allowed)};
 	}
-	if (!o.top.empty()) {
-		auto v = parse_int("--top", o.top, 1, 1000000);
-
-		if (!v)
-			return v.error();
-		q.top = static_cast<std::size_t>(*v);
-	}
-	if (!o.watch.empty()) {
-		auto v = parse_decimal("--watch", o.watch, 0.1, 3600);
-
-		if (!v)
-			return v.error();
-		q.watch_s = *v;
-	}
+	RETURN_IF_ERROR(take_top(q.top, o.top));
+	RETURN_IF_ERROR(take_watch(q.watch_s, o.watch));
 	return q;
 }
 

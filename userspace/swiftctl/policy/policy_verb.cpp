@@ -2,7 +2,6 @@
 #include "policy_verb.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <cerrno>
 
@@ -79,16 +78,7 @@ Json policy_json(const Policy &p)
 		{"expires_s", p.expires_s}};
 }
 
-std::string spaced(const Table &table)
-{
-	std::string text;
-
-	for (const std::string &line : render(table, standard_output()).lines)
-		text += line + "\n";
-	return text;
-}
-
-Result<std::vector<PolicyTarget>> targets_now(const PolicyRecord &record, const MakePlace &make_place)
+std::vector<PolicyTarget> targets_now(const PolicyRecord &record, const MakePlace &make_place)
 {
 	std::vector<PolicyTarget> all;
 
@@ -100,13 +90,10 @@ Result<std::vector<PolicyTarget>> targets_now(const PolicyRecord &record, const 
 	return all;
 }
 
-int check(const PolicyOptions &options, const Files &files, const MakePlace &make_place)
+Result<int> check(const PolicyOptions &options, const Files &files, const MakePlace &make_place)
 {
-	const auto text = files.read_file(options.file);
-
-	if (!text)
-		return fail(policy_verb, text.error().text());
-	const auto read = parse_policy(*text, now_s());
+	ASSIGN_OR_RETURN(const auto text, files.read_file(options.file));
+	const auto read = parse_policy(text, now_s());
 	PolicyHere here;
 
 	if (read.policy && options.here)
@@ -116,62 +103,50 @@ int check(const PolicyOptions &options, const Files &files, const MakePlace &mak
 	if (options.json)
 		return print(check_json(read, options.file, here)) && good ? exit_ok : exit_failed;
 	if (!read.policy)
-		return fail(policy_verb, read.error.text(options.file));
+		return Error{read.error.text(options.file)};
 	if (here && !*here)
-		return fail(policy_verb, fmt::format("{}: {}", options.file, here->error().text()));
-	return print(check_text(options.file, *read.policy, here)) ? exit_ok : exit_failed;
+		return Error{fmt::format("{}: {}", options.file, here->error().text())};
+	return leave(check_text(options.file, *read.policy, here));
 }
 
-int show(const PolicyOptions &options, const Files &files, const std::string &netns,
-	 const MakePlace &make_place)
+Result<int> show(const PolicyOptions &options, const Files &files, const std::string &netns,
+		 const MakePlace &make_place)
 {
-	const auto record = load_policy_record(files, netns);
-
-	if (!record)
-		return fail(policy_verb, record.error().text());
-	auto targets = *record ? targets_now(**record, make_place) :
-				 Result<std::vector<PolicyTarget>>(std::vector<PolicyTarget>());
+	ASSIGN_OR_RETURN(const auto record, load_policy_record(files, netns));
+	const auto targets = record ? targets_now(*record, make_place) : std::vector<PolicyTarget>();
 
 	if (options.json)
-		return print(show_json(*record, *targets)) ? exit_ok : exit_failed;
-	if (!*record)
-		return print("no policy was ever in force here\n") ? exit_ok : exit_failed;
-	return print(show_text(**record, *targets, static_cast<double>(now_s()))) ? exit_ok : exit_failed;
+		return leave(show_json(record, targets));
+	if (!record)
+		return leave("no policy was ever in force here\n");
+	return leave(show_text(*record, targets, static_cast<double>(now_s())));
 }
 
-int undo(const PolicyOptions &options, const System &system, Files &files, const std::string &netns,
-	 const MakePlace &make_place)
+Result<int> undo(const PolicyOptions &options, const System &system, Files &files, const std::string &netns,
+		 const MakePlace &make_place)
 {
 	if (!system.is_root())
-		return fail(policy_verb, "changing targets needs root");
+		return Error{"changing targets needs root"};
 	if (!files.exists(policy_record_path(netns))) {
 		const std::string nothing = "nothing to put back: no policy was ever in force here\n";
 
-		return print(options.json ? json_text({{"undone", false}}, true) : nothing) ? exit_ok :
-											      exit_failed;
+		return leave(options.json ? json_text({{"undone", false}}, true) : nothing);
 	}
 	auto run = PolicyRun::begin(files, make_place, netns, false);
 
-	if (!run)
-		return fail(
-			policy_verb,
-			run.error().code == EWOULDBLOCK ?
-				run.error().text() +
-					"; swiftd takes it back itself once policy.file is unset or gone, and "
-					"it was reloaded" :
-				run.error().text());
+	if (!run && run.error().code == EWOULDBLOCK)
+		return Error{run.error().text() +
+			     "; swiftd takes it back itself once policy.file is unset or gone, and it was reloaded"};
+	RETURN_IF_ERROR(run);
 	const auto lost = (*run)->lost();
 	const bool any = (*run)->policy().has_value();
 
-	if (auto ok = (*run)->undo(); !ok)
-		return fail(policy_verb, ok.error().text());
+	RETURN_IF_ERROR((*run)->undo());
 	for (const std::string &each : lost)
 		note(policy_verb, each + ": left alone");
 	if (options.json)
-		return print(json_text({{"undone", any}, {"left", lost}}, true)) ? exit_ok : exit_failed;
-	return print(any ? "targets are as before the policy\n" : "forgotten: no policy was in force\n") ?
-		       exit_ok :
-		       exit_failed;
+		return leave(json_text({{"undone", any}, {"left", lost}}, true));
+	return leave(any ? "targets are as before the policy\n" : "forgotten: no policy was in force\n");
 }
 
 } // namespace
@@ -195,7 +170,7 @@ std::string check_text(const std::string &file, const Policy &policy, const Poli
 				      {r.prefix.empty() ? no_value : r.prefix},
 				      {r.dscp ? class_text(*r.dscp) : no_value},
 				      {set_text(r.set)}});
-	return text + spaced(table);
+	return text + table_text(table, standard_output());
 }
 
 std::string check_json(const PolicyFile &read, const std::string &file, const PolicyHere &here)
@@ -216,15 +191,11 @@ std::string check_json(const PolicyFile &read, const std::string &file, const Po
 	j["guard"] = {{"enabled", read.policy->guard.enabled},
 		      {"throughput_percent", 100 * read.policy->guard.throughput},
 		      {"tail_percent", 100 * read.policy->guard.tail}};
-	j["targets"] = Json::array();
-	for (const PolicyRule &r : read.policy->rules)
-		j["targets"].push_back(rule_json(r));
+	j["targets"] = json_list(read.policy->rules, rule_json);
 	if (here) {
 		j["here"] = {{"can", static_cast<bool>(*here)}};
 		if (*here) {
-			j["here"]["targets"] = Json::array();
-			for (const PolicyRule &r : **here)
-				j["here"]["targets"].push_back(rule_json(r));
+			j["here"]["targets"] = json_list(**here, rule_json);
 		} else {
 			j["here"]["error"] = here->error().text();
 		}
@@ -272,7 +243,7 @@ std::string show_text(const PolicyRecord &record, const std::vector<PolicyTarget
 		table.rows.push_back(
 			{{place_text(t.place.of, t.place.prefix)}, {t.place.now.text()}, {now_text}});
 	}
-	return table.rows.empty() ? text : text + spaced(table);
+	return table.rows.empty() ? text : text + table_text(table, standard_output());
 }
 
 std::string show_json(const std::optional<PolicyRecord> &record, const std::vector<PolicyTarget> &targets)
@@ -305,11 +276,9 @@ std::string show_json(const std::optional<PolicyRecord> &record, const std::vect
 	return json_text(j);
 }
 
-int run_policy(const PolicyOptions &options)
+Result<int> run_policy(const PolicyOptions &options)
 {
-	if (!options.netns.empty())
-		if (auto entered = enter_netns(options.netns); !entered)
-			return fail(policy_verb, entered.error().text());
+	RETURN_IF_ERROR(take_netns(options.netns));
 
 	const auto system = real_system(options.root);
 	const auto host = real_bpf_host();

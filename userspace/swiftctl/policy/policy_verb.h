@@ -41,7 +41,7 @@ using PolicyHere = std::optional<Result<std::vector<PolicyRule>>>;
 				    const std::vector<PolicyTarget> &targets);
 
 void add_options(CLI::App &verb, PolicyOptions &o);
-int run_policy(const PolicyOptions &options);
+Result<int> run_policy(const PolicyOptions &options);
 extern const Verb policy_verb;
 
 } // namespace swift

@@ -36,24 +36,16 @@ class Run : public Prober {
 public:
 	static Result<std::unique_ptr<Run>> open(const ProbePlan &plan, Nics &nics)
 	{
-		auto client = ProbeClient::open({plan.size_bytes, plan.iface, plan.dscp, plan.timeout_ns, 2 * plan.interval_ns},
-						plan.keys, nics);
-
-		if (!client)
-			return client.error();
-		auto run = std::make_unique<Run>(plan, nics, std::move(*client));
+		ASSIGN_OR_RETURN(auto client, ProbeClient::open({plan.size_bytes, plan.iface, plan.dscp, plan.timeout_ns,
+								 2 * plan.interval_ns},
+								plan.keys, nics));
+		auto run = std::make_unique<Run>(plan, nics, std::move(client));
 
 		for (const std::string &name : plan.targets) {
-			auto address = resolve_probe(name, probe_port);
+			ASSIGN_OR_RETURN(auto address, resolve_probe(name, probe_port));
 
-			if (!address)
-				return address.error();
-
-			auto added = run->client_.add(*address);
-
-			if (!added)
-				return added.error();
-			run->targets_.push_back({name, *address, {}, 0, {}, {}});
+			RETURN_IF_ERROR(run->client_.add(address));
+			run->targets_.push_back({name, address, {}, 0, {}, {}});
 		}
 		return run;
 	}
@@ -272,16 +264,10 @@ std::string output_text(const ProbeReport &report, const ProbePlan &plan, const 
 			   plan.watch_s > 0 ? "\n" : "");
 }
 
-int probe(const ProbePlan &plan)
+Result<int> probe(const ProbePlan &plan)
 {
 	const auto nics = real_nics();
-	auto opened = Run::open(plan, *nics);
-
-	if (!opened)
-		return fail(probe_verb, opened.error().text());
-
-	const std::unique_ptr<Run> run = std::move(*opened);
-
+	ASSIGN_OR_RETURN(const auto run, Run::open(plan, *nics));
 	const StopFd stop;
 	const Terminal terminal = standard_output();
 	const auto expected_ns = static_cast<double>(plan.count) * static_cast<double>(plan.interval_ns);
@@ -291,11 +277,9 @@ int probe(const ProbePlan &plan)
 	std::optional<BorrowedStamping> stamping;
 
 	if (plan.stamp) {
-		auto on = BorrowedStamping::take(*nics, plan.iface);
+		ASSIGN_OR_RETURN(auto on, BorrowedStamping::take(*nics, plan.iface));
 
-		if (!on)
-			return fail(probe_verb, on.error().text());
-		stamping.emplace(std::move(*on));
+		stamping.emplace(std::move(on));
 	}
 	// Probes leave when they are due, not up to 50 us later.
 	prctl(PR_SET_TIMERSLACK, 1UL);
@@ -333,41 +317,27 @@ int probe(const ProbePlan &plan)
 		const std::size_t all = silent.size();
 
 		silent.resize(std::min<std::size_t>(all, 5));
-		return fail(probe_verb, fmt::format("no reply from {}{}", fmt::join(silent, ", "),
-					      all > silent.size() ?
-						      fmt::format(" and {} more", all - silent.size()) :
-						      ""));
+		return Error{fmt::format("no reply from {}{}", fmt::join(silent, ", "),
+					 all > silent.size() ? fmt::format(" and {} more", all - silent.size()) : "")};
 	}
 	return written ? exit_ok : exit_failed;
 }
 
 } // namespace
 
-int run_probe(const ProbeOptions &options)
+Result<int> run_probe(const ProbeOptions &options)
 {
 	std::string file;
 
 	if (!options.targets_file.empty()) {
-		auto content = real_system()->read_file(options.targets_file);
-
-		if (!content)
-			return fail(probe_verb, content.error().text());
-		file = std::move(*content);
+		ASSIGN_OR_RETURN(file, real_system()->read_file(options.targets_file));
 	}
-
-	auto plan = ProbePlan::from(options, file);
-
-	if (!plan)
-		return fail_usage(probe_verb, plan.error().text());
+	ASSIGN_OR_RETURN(auto plan, as_usage(ProbePlan::from(options, file)));
 	if (!options.key_file.empty()) {
-		auto content = real_system()->read_file(options.key_file);
-		auto keys = content.and_then([&](const std::string &text) { return ProbeKeys::parse(options.key_file, text); });
-
-		if (!keys)
-			return fail(probe_verb, keys.error().text());
-		plan->keys = std::move(*keys);
+		ASSIGN_OR_RETURN(const auto content, real_system()->read_file(options.key_file));
+		ASSIGN_OR_RETURN(plan.keys, ProbeKeys::parse(options.key_file, content));
 	}
-	return options.respond ? run_responder(*plan) : probe(*plan);
+	return options.respond ? run_responder(plan) : probe(plan);
 }
 
 } // namespace swift

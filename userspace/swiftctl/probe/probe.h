@@ -92,8 +92,8 @@ struct ProbeProgress {
 };
 
 void add_options(CLI::App &verb, ProbeOptions &o);
-int run_probe(const ProbeOptions &options);
+Result<int> run_probe(const ProbeOptions &options);
 extern const Verb probe_verb;
-int run_responder(const ProbePlan &plan);
+Result<int> run_responder(const ProbePlan &plan);
 
 } // namespace swift

@@ -2,6 +2,7 @@
 // The options of `swiftctl probe`, checked. Pure.
 #include <fmt/format.h>
 
+#include "clock_ns.h"
 #include "probe.h"
 #include "probe_server.h"
 #include "text.h"
@@ -12,36 +13,6 @@ namespace {
 
 constexpr std::size_t max_targets = 4096;
 constexpr double max_rate_pps = 100000; // of all probes; a responder answers no more
-
-// @value stays as it is if @text is empty.
-template <typename T>
-Result<void> number(std::string_view name, const std::string &text, std::int64_t min, std::int64_t max,
-		    T &value)
-{
-	if (text.empty())
-		return {};
-
-	auto v = parse_int(name, text, min, max);
-
-	if (!v)
-		return v.error();
-	value = static_cast<T>(*v);
-	return {};
-}
-
-Result<void> milliseconds(std::string_view name, const std::string &text, double min, double max,
-			  std::int64_t &value_ns)
-{
-	if (text.empty())
-		return {};
-
-	auto v = parse_decimal(name, text, min, max);
-
-	if (!v)
-		return v.error();
-	value_ns = static_cast<std::int64_t>(*v * 1e6);
-	return {};
-}
 
 Error only_with(std::string_view option, std::string_view other)
 {
@@ -70,8 +41,7 @@ Result<ProbePlan> responder_plan(const ProbeOptions &o, ProbePlan plan)
 
 	if (const auto other = prober_option(o); !other.empty())
 		return Error{fmt::format("--respond and {} exclude each other", other)};
-	if (auto r = number("--port", o.port, 1, 65535, port); !r)
-		return r.error();
+	RETURN_IF_ERROR(take_int(port, "--port", o.port, 1, 65535));
 	if (o.bind.empty()) {
 		plan.bind = any_address(port);
 		return plan;
@@ -82,11 +52,8 @@ Result<ProbePlan> responder_plan(const ProbeOptions &o, ProbePlan plan)
 	if (!address)
 		return Error{"--bind", o.bind, "an IPv4 or IPv6 address of this host"};
 
-	auto bound = resolve_probe(address->v6 ? "[" + o.bind + "]" : o.bind, port);
-
-	if (!bound)
-		return bound.error();
-	plan.bind = {*bound};
+	ASSIGN_OR_RETURN(auto bound, resolve_probe(address->v6 ? "[" + o.bind + "]" : o.bind, port));
+	plan.bind = {bound};
 	return plan;
 }
 
@@ -109,8 +76,7 @@ Result<std::vector<std::string>> parse_targets(const std::string &name, const st
 			if (static_cast<unsigned char>(c) <= ' ' || static_cast<unsigned char>(c) >= 127)
 				return Error{fmt::format("{}:{}: not a target", name, number), {},
 					     "HOST, HOST:PORT, [ADDRESS]:PORT"};
-		if (auto port = probe_port_of(parts[0]); !port)
-			return Error{fmt::format("{}:{}: {}", name, number, port.error().text())};
+		RETURN_IF_ERROR(prefixed(fmt::format("{}:{}: ", name, number), probe_port_of(parts[0])));
 		targets.push_back(parts[0]);
 	}
 	return targets;
@@ -136,40 +102,27 @@ Result<ProbePlan> ProbePlan::from(const ProbeOptions &o, const std::string &file
 
 	p.targets = o.targets;
 	for (const std::string &t : o.targets)
-		if (auto port = probe_port_of(t); !port)
-			return port.error();
+		RETURN_IF_ERROR(probe_port_of(t));
 	if (!o.targets_file.empty()) {
-		auto more = parse_targets(o.targets_file, file);
+		ASSIGN_OR_RETURN(auto more, parse_targets(o.targets_file, file));
 
-		if (!more)
-			return more.error();
-		p.targets.insert(p.targets.end(), more->begin(), more->end());
+		p.targets.insert(p.targets.end(), more.begin(), more.end());
 	}
 	if (p.targets.empty())
 		return Error{o.targets_file.empty() ? "no target given" : "no target in " + o.targets_file};
 	if (p.targets.size() > max_targets)
 		return Error{"too many targets", std::to_string(p.targets.size()),
 			     "at most " + std::to_string(max_targets)};
-	if (!o.watch.empty()) {
-		auto v = parse_decimal("--watch", o.watch, 0.1, 3600);
-
-		if (!v)
-			return v.error();
-		p.watch_s = *v;
+	RETURN_IF_ERROR(take_watch(p.watch_s, o.watch));
+	if (!o.watch.empty())
 		p.count = 0;
-	}
-	if (auto r = number("--count", o.count, 1, 1000000000, p.count); !r)
-		return r.error();
-	if (auto r = milliseconds("--interval", o.interval_ms, 0.01, 60000, p.interval_ns); !r)
-		return r.error();
-	if (auto r = milliseconds("--timeout", o.timeout_ms, 1, 2000, p.timeout_ns); !r)
-		return r.error();
+	RETURN_IF_ERROR(take_int(p.count, "--count", o.count, 1, 1000000000));
+	RETURN_IF_ERROR(take_decimal(p.interval_ns, "--interval", o.interval_ms, 0.01, 60000, ns_per_ms));
+	RETURN_IF_ERROR(take_decimal(p.timeout_ns, "--timeout", o.timeout_ms, 1, 2000, ns_per_ms));
 	// What is signed is longer.
 	p.size_bytes = o.key_file.empty() ? probe_min_bytes : probe_signed_min_bytes;
-	if (auto r = number("--size", o.size, static_cast<std::int64_t>(p.size_bytes), probe_max_bytes, p.size_bytes); !r)
-		return r.error();
-	if (auto r = number("--dscp", o.dscp, 0, 63, p.dscp); !r)
-		return r.error();
+	RETURN_IF_ERROR(take_int(p.size_bytes, "--size", o.size, static_cast<std::int64_t>(p.size_bytes), probe_max_bytes));
+	RETURN_IF_ERROR(take_int(p.dscp, "--dscp", o.dscp, 0, 63));
 
 	const double least_ms = static_cast<double>(p.targets.size()) * 1e3 / max_rate_pps;
 

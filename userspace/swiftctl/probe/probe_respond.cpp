@@ -41,37 +41,31 @@ private:
 
 } // namespace
 
-int run_responder(const ProbePlan &plan)
+Result<int> run_responder(const ProbePlan &plan)
 {
-	auto server = ProbeServer::open({plan.bind, plan.iface, {}}, plan.keys);
+	ASSIGN_OR_RETURN(auto server, ProbeServer::open({plan.bind, plan.iface, {}}, plan.keys));
 	const auto nics = real_nics();
 	std::optional<BorrowedStamping> stamping;
 	Refusals told;
 
-	if (!server)
-		return fail(probe_verb, server.error().text());
-
 	const StopFd stop;
 
 	if (plan.stamp) {
-		auto on = BorrowedStamping::take(*nics, plan.iface);
+		ASSIGN_OR_RETURN(auto on, BorrowedStamping::take(*nics, plan.iface));
 
-		if (!on)
-			return fail(probe_verb, on.error().text());
-		stamping.emplace(std::move(*on));
+		stamping.emplace(std::move(on));
 	}
 
-	if (!print(fmt::format("responding on {}\n", fmt::join(server->places(), " and "))))
+	if (!print(fmt::format("responding on {}\n", fmt::join(server.places(), " and "))))
 		return exit_failed;
 	while (!stop.take()) {
 		// Something refused is told of within a second, traffic or not.
-		wait_readable(server->sockets(), stop,
-			      clock_ns(CLOCK_MONOTONIC) + (told.pending(*server) ? ns_per_s : 3600 * ns_per_s));
-		server->serve();
-		told.report(*server, clock_ns(CLOCK_MONOTONIC));
+		wait_readable(server.sockets(), stop,
+			      clock_ns(CLOCK_MONOTONIC) + (told.pending(server) ? ns_per_s : 3600 * ns_per_s));
+		server.serve();
+		told.report(server, clock_ns(CLOCK_MONOTONIC));
 	}
-	return print(fmt::format("answered {} probes, refused {}\n", server->answered(), sum_of(server->refused()))) ? exit_ok :
-															exit_failed;
+	return leave(fmt::format("answered {} probes, refused {}\n", server.answered(), sum_of(server.refused())));
 }
 
 } // namespace swift

@@ -208,9 +208,7 @@ std::string probe_json(const ProbeReport &report, const ProbePlan &plan, bool on
 	j["timeout_ns"] = plan.timeout_ns;
 	j["size_bytes"] = plan.size_bytes;
 	j["dscp"] = plan.dscp;
-	j["targets"] = Json::array();
-	for (const TargetReport &t : report.targets)
-		j["targets"].push_back(target_json(t));
+	j["targets"] = json_list(report.targets, [&](const TargetReport &t) { return target_json(t); });
 	j["notes"] = report.notes;
 	return json_text(j, one_line);
 }

@@ -3,7 +3,6 @@
 // first one is kept; a reader goes on with zeros and empty texts and asks at the end.
 #pragma once
 
-#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -24,7 +23,6 @@ public:
 
 	// Null is the same as not there.
 	[[nodiscard]] bool exists() const { return value_ && !value_->is_null(); }
-	[[nodiscard]] bool is_list() const { return value_ && value_->is_array(); }
 	[[nodiscard]] bool is_object() const { return value_ && value_->is_object(); }
 	[[nodiscard]] const std::string &path() const { return path_; }
 	[[nodiscard]] const Json &json() const { return *value_; } // where exists()

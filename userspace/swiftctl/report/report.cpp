@@ -41,8 +41,7 @@ Result<void> write_report(const std::string &path, const std::string &content)
 {
 	std::error_code none;
 
-	if (auto can = can_write_report(path); !can)
-		return can;
+	RETURN_IF_ERROR(can_write_report(path));
 	if (std::filesystem::exists(path, none) && !std::filesystem::is_regular_file(path, none)) {
 		std::ofstream file(path, std::ios::binary);
 
@@ -53,30 +52,23 @@ Result<void> write_report(const std::string &path, const std::string &content)
 	return real_system()->replace_file(absolute(path), content, 0644);
 }
 
-int run_report(const ReportOptions &options)
+Result<int> run_report(const ReportOptions &options)
 {
 	std::vector<Report> reports;
 	const auto system = real_system();
 
 	if (options.files.empty())
-		return fail_usage(report_verb, "which FILE?");
+		return usage_error("which FILE?");
 	for (const std::string &file : options.files) {
-		const auto text = system->read_file(absolute(file));
+		ASSIGN_OR_RETURN(const auto text, system->read_file(absolute(file)));
+		ASSIGN_OR_RETURN(auto report, read_report(file, text));
 
-		if (!text)
-			return fail(report_verb, text.error().text());
-		auto report = read_report(file, *text);
-
-		if (!report)
-			return fail(report_verb, report.error().text());
-		reports.push_back(std::move(*report));
+		reports.push_back(std::move(report));
 	}
 	if (!options.html_file.empty())
-		if (auto written = write_report(options.html_file, report_html(reports)); !written)
-			return fail(report_verb, written.error().text());
+		RETURN_IF_ERROR(write_report(options.html_file, report_html(reports)));
 	if (!options.markdown_file.empty())
-		if (auto written = write_report(options.markdown_file, report_markdown(reports)); !written)
-			return fail(report_verb, written.error().text());
+		RETURN_IF_ERROR(write_report(options.markdown_file, report_markdown(reports)));
 	if (options.text || (options.html_file.empty() && options.markdown_file.empty())) {
 		std::string all;
 

@@ -73,7 +73,7 @@ struct ReportOptions {
 };
 
 void add_options(CLI::App &verb, ReportOptions &o);
-int run_report(const ReportOptions &options);
+Result<int> run_report(const ReportOptions &options);
 extern const Verb report_verb;
 
 } // namespace swift

@@ -2,7 +2,6 @@
 // The forms that results have: runs[] alone (the demo), runs[] with summary[] (A/B tests),
 // and experiments[] of those (the lab).
 #include <algorithm>
-#include <array>
 
 #include "report.h"
 #include "statistics.h"
@@ -230,14 +229,11 @@ const std::vector<ReportColumn> &report_columns()
 
 Result<Report> read_report(const std::string &name, std::string_view text)
 {
-	auto json = parse_json(text);
-
-	if (!json)
-		return Error{name + ": " + json.error().text()};
+	ASSIGN_OR_RETURN(auto json, prefixed(name + ": ", parse_json(text)));
 
 	Report report;
 	std::optional<Error> wrong;
-	const JsonNode root(*json, wrong);
+	const JsonNode root(json, wrong);
 
 	if (!root.is_object())
 		root.complain("an object with runs or experiments");
@@ -253,7 +249,7 @@ Result<Report> read_report(const std::string &name, std::string_view text)
 		report.sections.push_back(section_of(root));
 	if (wrong)
 		return Error{name + ": " + wrong->text()};
-	report.json = std::move(*json);
+	report.json = std::move(json);
 	return report;
 }
 

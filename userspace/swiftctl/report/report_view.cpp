@@ -2,7 +2,10 @@
 // A report as text, as Markdown, and as a page. What comes from a file is text and nothing
 // else: no terminal's commands, no Markdown, no markup.
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -66,30 +69,17 @@ std::string harmless(std::string text)
 
 std::string escaped(const std::string &text, bool markdown)
 {
+	static constexpr std::array<std::pair<char, std::string_view>, 5> entities = {
+		{{'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}, {'\'', "&#39;"}}};
 	std::string out;
 
-	for (const char c : harmless(text))
-		switch (c) {
-		case '&':
-			out += "&amp;";
-			break;
-		case '<':
-			out += "&lt;";
-			break;
-		case '>':
-			out += "&gt;";
-			break;
-		case '"':
-			out += "&quot;";
-			break;
-		case '\'':
-			out += "&#39;";
-			break;
-		default:
-			if (markdown && std::string_view("\\|`*_[]()#!~").find(c) != std::string_view::npos)
-				out += '\\';
-			out += c;
-		}
+	for (const char c : harmless(text)) {
+		const auto *entity = std::find_if(entities.begin(), entities.end(), [&](const auto &e) { return e.first == c; });
+
+		if (markdown && std::string_view("\\|`*_[]()#!~").find(c) != std::string_view::npos)
+			out += '\\';
+		out += entity != entities.end() ? std::string(entity->second) : std::string(1, c);
+	}
 	return out;
 }
 
@@ -209,7 +199,7 @@ std::string report_text(const Report &report, const Terminal &terminal)
 		Terminal wide = terminal;
 
 		wide.columns = 0;
-		text += fmt::format("{}\n", fmt::join(render(table, wide).lines, "\n"));
+		text += table_text(table, wide);
 		if (!section.spread.empty())
 			after.push_back("in brackets: " + section.spread);
 		if (!section.verdicts.empty())

@@ -2,7 +2,6 @@
 // The only file that knows ncurses.
 #include "top.h"
 
-#include <fmt/format.h>
 #include <poll.h>
 #include <sys/signalfd.h>
 #include <time.h>
@@ -10,8 +9,8 @@
 
 #include <array>
 #include <cerrno>
-#include <clocale>
 #include <cstdio>
+#include <utility>
 
 #define NCURSES_NOMACROS 1
 #include <ncurses.h>
@@ -20,6 +19,7 @@
 #include "clock_ns.h"
 #include "fd.h"
 #include "flow_observer.h"
+#include "interface.h"
 #include "netns.h"
 #include "say.h"
 #include "system.h"
@@ -36,13 +36,12 @@ class Looks {
 public:
 	static Result<Looks> open(const TopOptions &options)
 	{
-		auto observer = FlowObserver::open(table_options(options.all), bpf_flow_storages);
+		ASSIGN_OR_RETURN(auto observer,
+				 FlowObserver::open(table_options(options.all), bpf_flow_storages));
 
-		if (!observer)
-			return observer.error();
 		if (options.all_netns)
-			observer->look_at(NetnsScope::all);
-		Looks looks(std::move(*observer));
+			observer.look_at(NetnsScope::all);
+		Looks looks(std::move(observer));
 
 		if (options.processes)
 			looks.processes_ = std::make_shared<SocketProcesses>(Cgroups::find_mount());
@@ -51,14 +50,12 @@ public:
 
 	Result<TopShot> look()
 	{
-		auto seen = observer_.look();
+		ASSIGN_OR_RETURN(auto seen, observer_.look());
 		TopShot shot;
 
-		if (!seen)
-			return seen.error();
-		shot.flows = std::move(seen->flows);
-		if (seen->netns_trouble)
-			shot.netns_trouble = seen->netns_trouble->text();
+		shot.flows = std::move(seen.flows);
+		if (seen.netns_trouble)
+			shot.netns_trouble = seen.netns_trouble->text();
 		if (processes_)
 			shot.process_of = [all = processes_](std::uint32_t inode, const std::string &cgroup) {
 				return all->find(inode, cgroup);
@@ -104,7 +101,7 @@ private:
 };
 
 // The terminal, put back as it was in the end.
-class Screen {
+class Screen : NonCopyable {
 public:
 	explicit Screen(bool colours) : screen_(newterm(nullptr, stdout, stdin))
 	{
@@ -125,8 +122,6 @@ public:
 				init_pair(static_cast<short>(pair), static_cast<short>(colour), -1);
 		}
 	}
-	Screen(const Screen &) = delete;
-	Screen &operator=(const Screen &) = delete;
 	~Screen()
 	{
 		if (!screen_)
@@ -181,40 +176,25 @@ private:
 
 	static void type(TopView &view, int c)
 	{
-		switch (c) {
-		case KEY_UP:
-			return press(view, TopKey::up);
-		case KEY_DOWN:
-			return press(view, TopKey::down);
-		case KEY_PPAGE:
-			return press(view, TopKey::page_up);
-		case KEY_NPAGE:
-			return press(view, TopKey::page_down);
-		case KEY_HOME:
-			return press(view, TopKey::home);
-		case KEY_END:
-			return press(view, TopKey::end);
-		case KEY_ENTER:
-		case '\n':
-		case '\r':
-			return press(view, TopKey::enter);
-		case KEY_BACKSPACE:
-		case '\b':
-		case 0x7f:
-			return press(view, TopKey::erase);
-		case 0x1b:
-			return press(view, TopKey::escape);
-		default:
-			if (c > 0 && c < 0x7f)
-				press(view, TopKey::character, static_cast<char>(c));
-		}
+		static constexpr std::array<std::pair<int, TopKey>, 13> named = {
+			{{KEY_UP, TopKey::up}, {KEY_DOWN, TopKey::down}, {KEY_PPAGE, TopKey::page_up},
+			 {KEY_NPAGE, TopKey::page_down}, {KEY_HOME, TopKey::home}, {KEY_END, TopKey::end},
+			 {KEY_ENTER, TopKey::enter}, {'\n', TopKey::enter}, {'\r', TopKey::enter},
+			 {KEY_BACKSPACE, TopKey::erase}, {'\b', TopKey::erase}, {0x7f, TopKey::erase},
+			 {0x1b, TopKey::escape}}};
+
+		for (const auto &[typed, key] : named)
+			if (typed == c)
+				return press(view, key);
+		if (c > 0 && c < 0x7f)
+			press(view, TopKey::character, static_cast<char>(c));
 	}
 
 	SCREEN *screen_;
 	bool colours_ = false;
 };
 
-int snapshot(Looks &looks, TopView &view, double interval_s)
+Result<int> snapshot(Looks &looks, TopView &view, double interval_s)
 {
 	const StopSignals stop;
 	auto shot = looks.look();
@@ -222,7 +202,7 @@ int snapshot(Looks &looks, TopView &view, double interval_s)
 	if (shot && !stop.sleep(interval_s))
 		shot = looks.look();
 	if (!shot)
-		return fail(top_verb, shot.error().text());
+		return shot.error();
 	const Terminal terminal = standard_output();
 	std::string out;
 
@@ -231,33 +211,30 @@ int snapshot(Looks &looks, TopView &view, double interval_s)
 			out += terminal.paint(s.text, s.colour);
 		out += "\n";
 	}
-	return print(out) ? exit_ok : exit_failed;
+	return leave(out);
 }
 
-int watch(Looks &looks, TopView &view, double interval_s)
+Result<int> watch(Looks &looks, TopView &view, double interval_s)
 {
 	const Terminal terminal = standard_output();
 
 	if (!terminal.is_terminal || isatty(STDIN_FILENO) != 1)
-		return fail(top_verb, "this is no terminal; --once prints one look");
+		return Error{"this is no terminal; --once prints one look"};
 	const StopSignals stop;
 	const Fd signals(signalfd(-1, &stop.set(), SFD_CLOEXEC | SFD_NONBLOCK));
-	auto shot = looks.look();
-
-	if (!shot)
-		return fail(top_verb, shot.error().text());
+	ASSIGN_OR_RETURN(auto shot, looks.look());
 
 	std::optional<Error> trouble;
 	{
 		const Screen screen(terminal.colours);
 
 		if (!screen)
-			return fail(top_verb, "this terminal is of no use (TERM); --once prints one look");
+			return Error{"this terminal is of no use (TERM); --once prints one look"};
 		const auto interval_ns = static_cast<std::int64_t>(interval_s * 1e9);
 		std::int64_t due_ns = clock_ns(CLOCK_MONOTONIC) + interval_ns;
 
 		while (!view.leave) {
-			screen.draw(*shot, view);
+			screen.draw(shot, view);
 			const std::int64_t left_ms = (due_ns - clock_ns(CLOCK_MONOTONIC)) / 1'000'000;
 			std::array<pollfd, 2> wait = {{{STDIN_FILENO, POLLIN, 0}, {signals.get(), POLLIN, 0}}};
 
@@ -279,37 +256,31 @@ int watch(Looks &looks, TopView &view, double interval_s)
 				trouble = next.error();
 				break;
 			}
-			shot = std::move(next);
+			shot = std::move(*next);
 		}
 	}
-	return trouble ? fail(top_verb, trouble->text()) : exit_ok;
+	if (trouble)
+		return *trouble;
+	return exit_ok;
 }
 
 } // namespace
 
-int run_top(const TopOptions &options)
+Result<int> run_top(const TopOptions &options)
 {
-	const auto interval_s = parse_decimal("--interval", options.interval, 0.1, 3600);
+	ASSIGN_OR_RETURN(const auto interval_s,
+			 as_usage(parse_decimal("--interval", options.interval, 0.1, 3600)));
 	const auto sort = parse_top_sort(options.sort);
 
-	if (!interval_s)
-		return fail_usage(top_verb, interval_s.error().text());
 	if (!sort)
-		return fail_usage(top_verb, Error{"--sort", options.sort, "delay, fabric, host, rate, retrans"}.text());
-	if (!options.netns.empty() && options.all_netns)
-		return fail_usage(top_verb, "--netns and --all-netns: allowed is one of them");
-	if (!options.netns.empty())
-		if (auto entered = enter_netns(options.netns); !entered)
-			return fail(top_verb, entered.error().text());
-	auto looks = Looks::open(options);
-
-	if (!looks)
-		return fail(top_verb, looks.error().text());
+		return usage_error(Error{"--sort", options.sort, "delay, fabric, host, rate, retrans"});
+	RETURN_IF_ERROR(take_netns(options.netns, options.all_netns));
+	ASSIGN_OR_RETURN(auto looks, Looks::open(options));
 	TopView view;
 
 	view.sort = *sort;
 	view.filter = options.filter;
-	return options.once ? snapshot(*looks, view, *interval_s) : watch(*looks, view, *interval_s);
+	return options.once ? snapshot(looks, view, interval_s) : watch(looks, view, interval_s);
 }
 
 } // namespace swift

@@ -79,7 +79,7 @@ using TopLine = std::vector<TopSpan>;
 					      std::size_t rows);
 
 void add_options(CLI::App &verb, TopOptions &o);
-int run_top(const TopOptions &options);
+Result<int> run_top(const TopOptions &options);
 extern const Verb top_verb;
 
 } // namespace swift

@@ -4,10 +4,6 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
-#include <cmath>
-#include <functional>
-
 #include "clock_ns.h"
 #include "flow_observer.h"
 #include "json.h"
@@ -20,19 +16,6 @@
 namespace swift {
 
 namespace {
-
-Result<void> read(std::string_view name, const std::string &text, double min, double max,
-		  double scale, const std::function<void(double)> &put)
-{
-	if (text.empty())
-		return {};
-	auto value = parse_decimal(name, text, min, max);
-
-	if (!value)
-		return value.error();
-	put(*value * scale);
-	return {};
-}
 
 // The flows that @knob is about.
 Result<FlowObserver> observe(const TargetKnob &knob)
@@ -53,50 +36,40 @@ public:
 			telemetry_ = *telemetry;
 	}
 
-	int go()
+	Result<int> go()
 	{
 		const StopSignals stop;
 
 		if (!run_.mended().empty())
 			note(tune_verb, run_.mended());
-		if (const int status = learn(stop); status >= 0)
-			return status;
-		auto proposed = run_.proposal();
-
-		if (!proposed)
-			return fail(tune_verb, proposed.error().text());
-		if (!say_proposal(*proposed))
+		RETURN_IF_ERROR(learn(stop));
+		ASSIGN_OR_RETURN(auto proposed, run_.proposal());
+		if (!say_proposal(proposed))
 			return exit_failed;
 		if (!options_.apply)
 			return exit_ok;
-		auto events = run_.start();
-
-		if (!events)
-			return fail(tune_verb, events.error().text());
-		if (!say(*events))
+		ASSIGN_OR_RETURN(auto events, run_.start());
+		if (!say(events))
 			return finish("nobody listens");
 		return walk(stop);
 	}
 
 private:
-	// -1: go on.
-	int learn(const StopSignals &stop)
+	Result<void> learn(const StopSignals &stop)
 	{
 		for (double waited_s = 0;; waited_s += plan_.interval_s) {
-			const auto seen = flows_.look();
+			ASSIGN_OR_RETURN(const auto seen, flows_.look());
 
-			if (!seen)
-				return fail(tune_verb, seen.error().text());
-			run_.learn(*seen->flows);
+			run_.learn(*seen.flows);
 			if (waited_s >= plan_.learn_s) {
 				// It has counted since it was loaded: once is enough.
 				if (telemetry_)
 					(void)!telemetry_->visit_flows(this_netns_inode(), {},
 								       [&](TelemetryFlow &&f) { run_.learn(f); });
-				return -1;
+				return {};
 			}
 			if (stop.sleep(plan_.interval_s))
-				return fail(tune_verb, "stopped before anything was learnt; nothing was changed");
+				return Error{"stopped before anything was learnt; nothing was changed"};
 		}
 	}
 
@@ -144,13 +117,11 @@ private:
 		return true;
 	}
 
-	int finish(const std::string &reason)
+	Result<int> finish(const std::string &reason)
 	{
-		auto last = run_.end(reason, options_.restore);
+		ASSIGN_OR_RETURN(auto last, run_.end(reason, options_.restore));
 
-		if (!last)
-			return fail(tune_verb, last.error().text());
-		say(*last);
+		say(last);
 		if (options_.restore || options_.json)
 			return exit_ok;
 
@@ -158,17 +129,18 @@ private:
 
 		kept.policy = "static";
 		kept.base_target_ns = run_.tuner().kept_ns();
-		return print(fmt::format("kept      base_target_ns={} (was {}, {}); to put it back: "
+		return leave(fmt::format("kept      base_target_ns={} (was {}, {}); to put it back: "
 					 "swiftctl tune --undo{}{}\n",
 					 kept.base_target_ns, run_.before().base_target_ns,
 					 run_.before().policy,
 					 options_.variant.empty() ? "" : " --bpf " + options_.variant,
-					 options_.dst.empty() ? "" : " --dst " + options_.dst)) ?
-			       exit_ok :
-			       exit_failed;
+					 options_.dst.empty() ? "" : " --dst " + options_.dst));
 	}
 
-	int walk(const StopSignals &stop)
+	// Of a tuning that ends for another reason than its own; why goes to the caller.
+	static void say_end(const Result<int> &end) { (void)exit_status(tune_verb, end); }
+
+	Result<int> walk(const StopSignals &stop)
 	{
 		for (double walked_s = 0;; walked_s += plan_.interval_s) {
 			if (stop.sleep(plan_.interval_s))
@@ -178,18 +150,18 @@ private:
 			const auto seen = flows_.look();
 
 			if (!seen) {
-				finish("the flows cannot be seen");
-				return fail(tune_verb, seen.error().text());
+				say_end(finish("the flows cannot be seen"));
+				return seen.error();
 			}
 			auto events = run_.step(*seen->flows);
 
 			if (!events) {
 				if (run_.started())
-					finish("the target could not be set");
-				return fail(tune_verb, events.error().text());
+					say_end(finish("the target could not be set"));
+				return events.error();
 			}
 			if (!say(*events)) {
-				finish("nobody listens");
+				say_end(finish("nobody listens"));
 				return exit_failed;
 			}
 			if (run_.tuner().state() == TuneState::holding && !options_.keep_on)
@@ -220,17 +192,13 @@ private:
 	bool waiting_ = false;
 };
 
-int undo(TargetKnob &knob, Files &files)
+Result<int> undo(TargetKnob &knob, Files &files)
 {
-	auto before = TuneRun::undo(files, knob);
+	ASSIGN_OR_RETURN(auto before, TuneRun::undo(files, knob));
 
-	if (!before)
-		return fail(tune_verb, before.error().text());
-	return print(fmt::format("{}: target_policy={} base_target_ns={} hop_target_ns={}, as before\n",
-				 knob.name(), before->policy, before->base_target_ns,
-				 before->hop_target_ns)) ?
-		       exit_ok :
-		       exit_failed;
+	return leave(fmt::format("{}: target_policy={} base_target_ns={} hop_target_ns={}, as before\n",
+				 knob.name(), before.policy, before.base_target_ns,
+				 before.hop_target_ns));
 }
 
 } // namespace
@@ -244,31 +212,26 @@ Result<TunePlan> TunePlan::from(const TuneVerbOptions &o)
 		if (o.variant.empty())
 			return Error{"--dst: the module has one target for all destinations", o.dst,
 				     "with --bpf NAME"};
-		auto prefix = Prefix::parse(o.dst);
-
-		if (!prefix)
-			return prefix.error();
-		plan.prefix = *prefix;
+		ASSIGN_OR_RETURN(plan.prefix, Prefix::parse(o.dst));
 	}
 	if (o.undo && (o.apply || o.restore))
 		return Error{"--undo goes alone: it changes back, and tunes nothing"};
 
-	const auto u32 = [](double v) { return static_cast<std::uint32_t>(std::lround(v)); };
+	double larger_by = t.step - 1;
 
-	for (const auto &ok :
-	     {read("--interval", o.interval_s, 0.001, 3600, 1, [&](double v) { plan.interval_s = v; }),
-	      read("--learn", o.learn_s, 0, 86400, 1, [&](double v) { plan.learn_s = v; }),
-	      read("--duration", o.duration_s, 0.001, 1e9, 1, [&](double v) { plan.duration_s = v; }),
-	      read("--min-us", o.min_us, 1, 1e6, 1e3, [&](double v) { t.min_ns = u32(v); }),
-	      read("--max-us", o.max_us, 1, 1e6, 1e3, [&](double v) { t.max_ns = u32(v); }),
-	      read("--tolerance", o.tolerance_percent, 0.1, 20, 0.01, [&](double v) { t.tolerance = v; }),
-	      read("--step", o.step_percent, 6, 100, 0.01, [&](double v) { t.step = 1 + v; }),
-	      read("--measure", o.measure, 1, 1000, 1, [&](double v) { t.measure = u32(v); }),
-	      read("--hold", o.hold_s, 0, 1e9, 1, [&](double v) { t.hold_s = v; })})
-		if (!ok)
-			return ok.error();
-	if (auto ok = t.check(); !ok)
-		return ok.error();
+	for (const auto &taken :
+	     {take_decimal(plan.interval_s, "--interval", o.interval_s, 0.001, 3600),
+	      take_decimal(plan.learn_s, "--learn", o.learn_s, 0, 86400),
+	      take_decimal(plan.duration_s, "--duration", o.duration_s, 0.001, 1e9),
+	      take_decimal(t.min_ns, "--min-us", o.min_us, 1, 1e6, 1e3),
+	      take_decimal(t.max_ns, "--max-us", o.max_us, 1, 1e6, 1e3),
+	      take_decimal(t.tolerance, "--tolerance", o.tolerance_percent, 0.1, 20, 0.01),
+	      take_decimal(larger_by, "--step", o.step_percent, 6, 100, 0.01),
+	      take_decimal(t.measure, "--measure", o.measure, 1, 1000),
+	      take_decimal(t.hold_s, "--hold", o.hold_s, 0, 1e9)})
+		RETURN_IF_ERROR(taken);
+	t.step = 1 + larger_by;
+	RETURN_IF_ERROR(t.check());
 	return plan;
 }
 
@@ -291,15 +254,11 @@ std::string event_json(const TuneEvent &e, std::int64_t time_ns)
 		.dump();
 }
 
-int run_tune(const TuneVerbOptions &options)
+Result<int> run_tune(const TuneVerbOptions &options)
 {
-	auto plan = TunePlan::from(options);
+	ASSIGN_OR_RETURN(auto plan, as_usage(TunePlan::from(options)));
 
-	if (!plan)
-		return fail_usage(tune_verb, plan.error().text());
-	if (!options.netns.empty())
-		if (auto entered = enter_netns(options.netns); !entered)
-			return fail(tune_verb, entered.error().text());
+	RETURN_IF_ERROR(take_netns(options.netns));
 
 	const auto system = real_system();
 	const auto host = real_bpf_host();
@@ -307,25 +266,20 @@ int run_tune(const TuneVerbOptions &options)
 	BpfVariants variants(*system, *sockets, *host);
 	const auto knob = options.variant.empty() ? sysctl_knob(*system, this_netns()) :
 						    bpf_knob(variants, options.variant, options.dst,
-							     plan->interval_s / 2);
+							     plan.interval_s / 2);
 
 	if (options.variant.empty() && !module_loaded(*system))
-		return fail(tune_verb, "the module tcp_swift is not loaded (" + module_hint(*system) +
-					  "); for a BPF variant: --bpf bpf_swift");
+		return Error{"the module tcp_swift is not loaded (" + module_hint(*system) +
+			     "); for a BPF variant: --bpf bpf_swift"};
 	if ((options.apply || options.undo) && !system->is_root())
-		return fail(tune_verb, "changing targets needs root; without --apply it only proposes");
+		return Error{"changing targets needs root; without --apply it only proposes"};
 	if (options.undo)
 		return undo(*knob, *system);
 
-	auto run = TuneRun::begin(*system, *knob, plan->tuner, plan->prefix, options.apply);
+	ASSIGN_OR_RETURN(auto run, TuneRun::begin(*system, *knob, plan.tuner, plan.prefix, options.apply));
+	ASSIGN_OR_RETURN(auto flows, observe(*knob));
 
-	if (!run)
-		return fail(tune_verb, run.error().text());
-	auto flows = observe(*knob);
-
-	if (!flows)
-		return fail(tune_verb, flows.error().text());
-	return Tuning(options, *plan, *knob, **run, std::move(*flows), *host).go();
+	return Tuning(options, plan, *knob, *run, std::move(flows), *host).go();
 }
 
 } // namespace swift

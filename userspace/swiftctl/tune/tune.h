@@ -47,7 +47,7 @@ struct TunePlan {
 [[nodiscard]] std::string event_json(const TuneEvent &event, std::int64_t time_ns);
 
 void add_options(CLI::App &verb, TuneVerbOptions &o);
-int run_tune(const TuneVerbOptions &options);
+Result<int> run_tune(const TuneVerbOptions &options);
 extern const Verb tune_verb;
 
 } // namespace swift
