@@ -78,6 +78,11 @@ class View {
 	text = (selector) => this.page.locator(selector).first().innerText();
 	count = (selector) => this.page.locator(selector).count();
 	state = (word) => until(`state ${word}`, async () => (await this.text("#state")).startsWith(word));
+	// As when another tab is in front.
+	hide = (hidden = true) => this.page.evaluate((h) => {
+		Object.defineProperty(document, "hidden", { value: h, configurable: true });
+		document.dispatchEvent(new Event("visibilitychange"));
+	}, hidden);
 	go = (hash) => this.page.evaluate((h) => { location.hash = h; }, hash);
 	picture = (name) => this.page.screenshot({ path: join(pictures, `${name}.png`), fullPage: true });
 	// The numbers of each row, as their elements' values say: null where nothing is known.
@@ -472,6 +477,37 @@ mocked("the server goes away and comes back: a banner, and the gap is filled", a
 	await v.close();
 });
 
+mocked("a tab that nobody sees asks for nothing, and has all that it missed when it is seen again", async (base, mock) => {
+	const id = mock.flows()[0].id;
+	for (const [hash, streams, seconds] of [["#/", true, 4], ["#/flows", true, 2], [`#/flow/${id}`, true, 2], ["#/", false, 4]]) {
+		const where = `${hash}, ${streams ? "a stream" : "polling"}`;
+		mock.refuseStreams = !streams;
+		const v = await View.open(base, hash);
+		mock.beat();
+		await v.state(streams ? "live" : "polling");
+		await v.hide();
+		await until(`${where}: no stream`, () => mock.streams.size === 0);
+		await new Promise((done) => setTimeout(done, 500)); // what was asked before is answered
+		mock.requests.length = 0;
+		await new Promise((done) => setTimeout(done, 1000 * seconds));
+		assert.deepEqual(mock.requests, [], where);
+		// What it has is old, which nobody is told who comes back.
+		await v.page.evaluate(() => {
+			window.banners = 0;
+			new MutationObserver(() => document.getElementById("banner").hidden || window.banners++).observe(document.getElementById("banner"), { attributes: true, childList: true, subtree: true });
+		});
+		await v.hide(false);
+		await until(`${where}: the history`, () => mock.requests.includes("/api/v1/summary?history=1"));
+		await v.state(streams ? "live" : "polling");
+		assert.equal(mock.streams.size, streams ? 1 : 0, where);
+		clearInterval(mock.heart);
+		await until(`${where}: the newest numbers`, async () => (hash !== "#/" ? /^\D*[0-2]?(\.\d+)? s old/.test(await v.text("#state")) : (await v.numbers("#total-rate"))[0][0] === mock.summary().totals.rate_bps));
+		assert.equal(await v.page.evaluate(() => window.banners), 0, where);
+		await v.close();
+		await until(`${where}: the page is gone`, () => mock.streams.size === 0);
+	}
+});
+
 mocked("nothing new is collected: the page says how old its numbers are", async (base, mock) => {
 	const v = await View.open(base);
 	await v.state("live");
@@ -789,15 +825,11 @@ mocked("probes: a tab that nobody sees asks for nothing", async (base, mock) => 
 	const asked = () => mock.requests.filter((r) => r.startsWith("/api/v1/probes")).length;
 	await v.page.locator("#mesh [data-pair]").first().waitFor();
 	await until("a second question", () => asked() >= 2);
-	const hide = (hidden) => v.page.evaluate((h) => {
-		Object.defineProperty(document, "hidden", { value: h, configurable: true });
-		document.dispatchEvent(new Event("visibilitychange"));
-	}, hidden);
-	await hide(true);
+	await v.hide();
 	const before = asked();
 	await new Promise((done) => setTimeout(done, 6000)); // longer than the time between two
 	assert.equal(asked(), before);
-	await hide(false);
+	await v.hide(false);
 	await until("at once again", () => asked() > before, 2000);
 	// Nor does another page.
 	await v.go("#/config");
