@@ -381,6 +381,15 @@ int run_service(const ServiceArguments &arguments, const Config &config)
 	return Service(arguments, config).run();
 }
 
+Result<void> check_files(const Config &config)
+{
+	const auto inputs = ProbeInputs::read(config.probe);
+
+	if (!inputs)
+		return inputs.error();
+	return {};
+}
+
 int run_once(const Config &config)
 {
 	start_log(config.log);
