@@ -52,7 +52,8 @@ const std::vector<Option> &table()
 		 "whose flows: all network namespaces of the host; own: swiftd's alone; auto: all if they can be "
 		 "entered"},
 		{"collect.max_owners", FIELD(collect, max_owners), 1, 4096, {}, "", true,
-		 "most pods, containers, units and control groups at a time; flows of more are counted as \"other\""},
+		 "most pods, containers, units and control groups with metrics of their own, those with most traffic; the rest are "
+		 "one, \"other\""},
 		{"collect.ended", FIELD(collect, ended), 0, 0, {}, "", true,
 		 "count each flow once more when it ends, those too that no look has seen"},
 		{"http.listen", FIELD(http, listen), -no_limit, no_limit, {}, "", false,
