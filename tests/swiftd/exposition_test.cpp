@@ -279,6 +279,11 @@ protected:
 		s->owners = book.add(s->summary, static_cast<std::size_t>(Config::Collect().max_owners), 300 * a_second_ns);
 		s->owner_counters = book.all();
 		s->module_loaded = true;
+		std::vector<CreditLink> links(100);
+
+		for (unsigned i = 0; i < 100; i++)
+			links[i].ifindex = 1 + i;
+		s->credit = credit_rows(links, [](std::uint32_t n) { return "enp129s0f" + std::to_string(n) + "np0"; });
 		for (unsigned i = 0; i < 50; i++)
 			s->module_counters["counter_of_the_module_" + std::to_string(i)] = 1'000'000 + i;
 		s->flows = std::make_shared<FlowSet>();
@@ -326,6 +331,8 @@ TEST_F(Crowded, CostsAFleetLittle)
 	const std::string classic = *get("/metrics?histograms=classic").body;
 
 	RecordProperty("classic_series", static_cast<int>(lines(classic)));
+	RecordProperty("classic_bytes", static_cast<int>(classic.size()));
+	RecordProperty("zipped_bytes", static_cast<int>(gzip(*native.body)->size()));
 	EXPECT_GT(lines(classic), 2 * lines(*text.body));
 	EXPECT_EQ(get("/metrics?histograms=native").status, 400U);
 	EXPECT_EQ(get("/metrics?a=b").status, 400U);
@@ -350,6 +357,31 @@ TEST_F(Crowded, TheRestIsOne)
 		<< "those with most traffic";
 	EXPECT_EQ(find(all, "swift_flows")->metric_size(), 18);
 	EXPECT_EQ(find(all, "swift_flows_in_other")->metric(0).gauge().value(), 252 * 4 * 20);
+}
+
+TEST(Credit, AsMetricsOfLinks)
+{
+	Snapshot s;
+	HttpStats http;
+	std::vector<CreditLink> links(CreditRow::most + 3);
+	const auto text = [&] { return write_metrics(metric_families(s, {}, http, 0), MetricsForm::text, true); };
+
+	s.flows = std::make_shared<FlowSet>();
+	EXPECT_EQ(text().find("swift_credit"), std::string::npos) << "it is off";
+	for (std::uint32_t i = 0; i < links.size(); i++) {
+		links[i].ifindex = 1 + i;
+		links[i].lent_bytes = 4'000'000'000 + i;
+		links[i].most_bytes = 4'200'000'000;
+	}
+	s.credit = credit_rows(links, [](std::uint32_t n) { return "eth" + std::to_string(n); });
+	ASSERT_EQ(s.credit.size(), CreditRow::most + 1);
+	const std::string all = text();
+
+	for (const char *line : {"swift_credit_lent_bytes{iface=\"eth1\"} 4000000000\n", "swift_credit_limit_bytes{iface=\"eth64\"} 4200000000\n",
+				 "swift_credit_lent_bytes{iface=\"other\"} 12000000195\n", "swift_credit_limit_bytes{iface=\"other\"} 12600000000\n",
+				 "# TYPE swift_credit_lent_bytes gauge\n"})
+		EXPECT_NE(all.find(line), std::string::npos) << line << all;
+	EXPECT_EQ(all.find("eth65"), std::string::npos);
 }
 
 // Each byte is counted once, wherever its group is just then.

@@ -92,6 +92,21 @@ ClockRow clock_row(const NicClock &c, std::string dev, std::int64_t now_ns)
 	return row;
 }
 
+std::vector<CreditRow> credit_rows(const std::vector<CreditLink> &links, const std::function<std::string(std::uint32_t)> &name_of)
+{
+	std::vector<CreditRow> rows;
+
+	for (const CreditLink &l : links) { // by number, as the module has them
+		if (rows.size() < CreditRow::most)
+			rows.push_back({name_of(l.ifindex), 0, 0});
+		else if (rows.size() == CreditRow::most)
+			rows.push_back({std::string(label_other), 0, 0});
+		rows.back().lent_bytes += l.lent_bytes;
+		rows.back().most_bytes += l.most_bytes;
+	}
+	return rows;
+}
+
 // --- Counters ------------------------------------------------------------------------------
 
 GroupCounters &Counters::at(const FlowGroup &group, std::int64_t now_ns)
@@ -336,6 +351,22 @@ void Collector::look_at_clocks(Snapshot &s)
 	}
 }
 
+// Where it is off nothing is lent, though devices are known from before.
+void Collector::look_at_credit(Snapshot &s)
+{
+	const auto on = s.module_loaded ? read_sysctl(*files_, "net.ipv4.tcp_swift.credit") : Result<std::string>(Error{""});
+
+	if (!on || *on != "1")
+		return;
+	auto genl = open_module_genl();
+	const auto links = genl ? credit_links(std::move(*genl)) : Result<std::vector<CreditLink>>(genl.error());
+
+	if (links)
+		s.credit = credit_rows(*links, dev_name);
+	else if (links.error().code != error_no_module && links.error().code != EOPNOTSUPP) // it goes, or is older
+		count_error("credit");
+}
+
 // What keeps us from others' flows keeps us from nothing else.
 void Collector::judge_netns(const FlowLook &look)
 {
@@ -447,6 +478,7 @@ Result<std::shared_ptr<Snapshot>> Collector::collect(const std::function<void()>
 	s->number = ++number_;
 	s->prefixes = table_options(config_).prefixes;
 	look_at_clocks(*s);
+	look_at_credit(*s);
 	look_at_process(*s);
 
 	const double took_s = static_cast<double>(clock_ns(CLOCK_MONOTONIC) - begun_ns) / 1e9;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "bpf_host.h"
+#include "credit_book.h"
 #include "ended_book.h"
 #include "ended_flows.h"
 #include "flow_observer.h"
@@ -28,6 +29,9 @@ namespace swift {
 // "name value" per line, as /proc/net/tcp_swift has it; other lines are passed over.
 [[nodiscard]] std::map<std::string, std::int64_t> parse_counters(std::string_view text);
 [[nodiscard]] FlowTableOptions table_options(const Config::Collect &config);
+// @name_of: a device by its number.
+[[nodiscard]] std::vector<CreditRow> credit_rows(const std::vector<CreditLink> &links,
+						 const std::function<std::string(std::uint32_t)> &name_of);
 [[nodiscard]] ClockRow clock_row(const NicClock &clock, std::string dev, std::int64_t now_ns);
 
 // Without flows; none: it is not loaded. An Error: it is, but of another version, say.
@@ -92,6 +96,7 @@ private:
 	std::unique_ptr<HistogramSource> read_telemetry();
 	void look_at_module(Snapshot &s);
 	void look_at_clocks(Snapshot &s);
+	void look_at_credit(Snapshot &s);
 	void look_at_process(Snapshot &s);
 	void judge_netns(const FlowLook &look);
 	std::vector<EndedCount> take_ended(const FlowSet &set);
