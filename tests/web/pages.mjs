@@ -437,6 +437,28 @@ mocked("live: each interval's numbers appear, in the charts too", async (base, m
 	await v.close();
 });
 
+mocked("each chart says in words what it draws", async (base, mock) => {
+	const id = mock.flows()[0].id;
+	for (const [hash, titles] of [["#/", ["Delay", "Rate"]], [`#/flow/${id}`, ["Delay", "Rate", "Windows (packets, logarithmic)"]]]) {
+		const v = await View.open(base, hash);
+		await v.state("live");
+		await v.page.locator(".chart").first().waitFor();
+		const drawn = await v.page.locator(".chart canvas").count(), said = await v.attributes(".chart [role=img]", "aria-label");
+		assert.equal(said.length, drawn, hash);
+		assert.deepEqual([...said.map((t) => t.split(",")[0])].sort(), titles.map((t) => t.split(",")[0]).sort(), hash);
+		for (const [i, text] of said.entries()) {
+			// The legend's numbers, which are those of the last point.
+			const lines = await v.page.locator(".chart").nth(i).locator(".key").evaluateAll((keys) => keys.map((k) => [k.childNodes[1].textContent, k.querySelector("data").innerText]));
+			assert.match(text, /, \d+:\d\d:\d\d.* to \d+:\d\d:\d\d/, hash);
+			for (const [label, value] of lines)
+				assert.ok(text.includes(`${label} ${value}, before from `), `${hash}: ${label} ${value} in ${text}`);
+		}
+		mock.tick();
+		await until("words of the new numbers", async () => (await v.attributes(".chart [role=img]", "aria-label"))[0] !== said[0]);
+		await v.close();
+	}
+});
+
 mocked("the stream breaks: it is had again, nothing is missing", async (base, mock) => {
 	const v = await View.open(base);
 	await v.state("live");
@@ -817,6 +839,38 @@ mocked("probes: the mesh goes by keyboard", async (base) => {
 	await v.page.keyboard.press("Enter");
 	assert.equal(await v.page.locator("#mesh [data-pair='a1 a2']").getAttribute("aria-pressed"), "true");
 	assert.equal(await v.text("#peers h2"), "Peers in a2");
+	await v.close();
+});
+
+mocked("probes: at 360 px all goes by keyboard, and what has the focus is seen", async (base) => {
+	const v = await View.open(base, "#/probes", { width: 360, height: 740 });
+	await v.page.locator("#mesh [data-pair]").first().waitFor();
+	const seen = () => v.page.evaluate(() => {
+		const e = document.activeElement, r = e.getBoundingClientRect(), s = getComputedStyle(e);
+		return { what: e.dataset.pair ?? e.name ?? e.getAttribute("aria-label") ?? e.textContent, inside: r.width > 0 && r.right > 0 && r.left < innerWidth && r.bottom > 0 && r.top < innerHeight, outlined: s.outlineStyle !== "none" || s.boxShadow !== "none" };
+	});
+	const reached = [];
+	await v.page.locator(".skip").focus();
+	for (let i = 0; i < 12; i++) {
+		await v.page.keyboard.press("Tab");
+		reached.push(await seen());
+		if (reached.at(-1).what === "Peers")
+			break;
+	}
+	for (const at of reached)
+		assert.ok(at.inside && at.outlined, JSON.stringify(at));
+	for (const what of ["part", "a1 a1", "Peers"])
+		assert.ok(reached.some((r) => r.what.startsWith(what)), `${what} in ${JSON.stringify(reached.map((r) => r.what))}`);
+	// A cell far to the right comes into view as it gets the focus, and the page stays as wide as the screen.
+	await v.page.locator("#mesh [data-pair='a1 a1']").focus();
+	for (let i = 0; i < 5; i++)
+		await v.page.keyboard.press("ArrowRight");
+	const last = await seen();
+	assert.equal(last.what, "a1 eu1/backup-and-archive.3");
+	assert.ok(last.inside && last.outlined, JSON.stringify(last));
+	assert.ok((await v.page.evaluate(() => document.documentElement.scrollWidth)) <= 360);
+	await v.page.keyboard.press("Enter");
+	assert.match(await v.text("#peers h2"), /^Peers in eu1/);
 	await v.close();
 });
 
