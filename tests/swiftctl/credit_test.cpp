@@ -130,8 +130,10 @@ std::string row_text(const Table &table, std::size_t row)
 	return text;
 }
 
-// What a client makes of @answers, one after the other.
-Result<CreditBook> book_from(const std::vector<std::vector<std::vector<std::byte>>> &answers, int *asked = nullptr)
+using Answers = std::vector<std::vector<std::vector<std::byte>>>;
+
+// What @ask makes of @answers, one after the other.
+template <typename Ask> auto made_of(const Answers &answers, int *asked, Ask ask)
 {
 	std::size_t dumps = 0;
 	swift_test::Kernel kernel([&](int, const nlmsghdr &r) {
@@ -151,15 +153,25 @@ Result<CreditBook> book_from(const std::vector<std::vector<std::vector<std::byte
 			}
 		return parts;
 	});
-	auto book = [&] {
-		CreditClient client(GenlClient(Conversation(kernel.end(), "credit", 5), "tcp_swift", 1));
-
-		return client.book();
-	}();
+	auto made = ask(GenlClient(Conversation(kernel.end(), "credit", 5), "tcp_swift", 1));
 
 	if (asked)
 		*asked = static_cast<int>(dumps);
-	return book;
+	return made;
+}
+
+Result<CreditBook> book_from(const Answers &answers, int *asked = nullptr)
+{
+	return made_of(answers, asked, [](GenlClient genl) {
+		CreditClient client(std::move(genl));
+
+		return client.book();
+	});
+}
+
+Result<std::vector<CreditLink>> links_from(const Answers &answers, int *asked = nullptr)
+{
+	return made_of(answers, asked, [](GenlClient genl) { return credit_links(std::move(genl)); });
 }
 
 } // namespace
@@ -306,6 +318,39 @@ TEST(credit_client, an_interrupted_dump_is_asked_for_again_and_then_taken_as_it_
 	EXPECT_EQ(asked, 5);
 }
 
+TEST(credit_links, nothing_is_read_behind_the_first_flow)
+{
+	CreditMessages first;
+	CreditMessages then;
+	int asked = 0;
+
+	first.link(2).link(3);
+	then.flags = NLM_F_DUMP_INTR; // of the flows
+	then.flow(2, 1, TCP_SWIFT_STANDING_LINK); // and no end
+	const auto links = links_from({{first.bytes, then.bytes}}, &asked);
+
+	ASSERT_TRUE(links) << links.error().text();
+	ASSERT_EQ(links->size(), 2U);
+	EXPECT_EQ(links->at(1).ifindex, 3U);
+	EXPECT_EQ(links->at(1).lent_bytes, 180000U);
+	EXPECT_EQ(links->at(1).most_bytes, 183000U);
+	EXPECT_EQ(asked, 1);
+}
+
+TEST(credit_links, without_flows_the_list_ends)
+{
+	CreditMessages none;
+	CreditMessages one;
+	CreditMessages refusal;
+
+	none.end(NLMSG_DONE, 0);
+	EXPECT_TRUE(links_from({{none.bytes}})->empty());
+	one.link(2).end(NLMSG_DONE, 0);
+	EXPECT_EQ(links_from({{one.bytes}})->size(), 1U);
+	refusal.end(NLMSG_ERROR, -EOPNOTSUPP);
+	EXPECT_EQ(links_from({{refusal.bytes}}).error().text(), "the module that is loaded cannot tell: it is older than swiftctl");
+}
+
 TEST(credit_client, refusals_in_words)
 {
 	const std::vector<std::pair<int, std::string>> rows = {
@@ -342,6 +387,10 @@ TEST(credit_host, the_real_one_says_that_the_module_is_not_loaded)
 	ASSERT_FALSE(book);
 	EXPECT_EQ(book.error().code, error_no_module);
 	EXPECT_EQ(book.error().text(), "the module tcp_swift is not loaded");
+	auto genl = open_module_genl();
+
+	ASSERT_TRUE(genl) << genl.error().text();
+	EXPECT_EQ(credit_links(std::move(*genl)).error().code, error_no_module);
 	EXPECT_EQ(real_credit_host("/elsewhere")->book().error().text(), "only the live host can tell");
 	EXPECT_FALSE(real_credit_host("/elsewhere")->devices());
 }

@@ -345,6 +345,42 @@ def test_probes_tell_network_from_host(program):
         assert len(told()) == 3
 
 
+def test_a_reload_moves_probes_and_mesh(program):
+    with tempfile.TemporaryDirectory() as d, Service(program, "--probe.listen=127.0.0.1:0", "--probe.rack=b", "--probe.peers=127.0.0.1:1 b") as other:
+        there = f"http://127.0.0.1:{other.port}"
+
+        def write_probe(more):
+            write(d + "/swiftd.toml", f'[collect]\nccs = ["*"]\ninterval_s = 0.2\n[http]\nlisten = ["127.0.0.1:0"]\n[probe]\n{more}')
+
+        def reload(more):
+            before = len(service.said())
+            write_probe(more)
+            service.process.send_signal(signal.SIGHUP)
+            return until("the reload", lambda: re.search(r"reload: .*", service.said()[before:]))[0]
+
+        write_probe("")
+        with Service(program, config=d + "/swiftd.toml") as service:
+            assert service.json("/api/v1/probes")["answering"] == []
+            peer = f'rack = "a"\npeers = ["127.0.0.1:{probes_on(other)} b"]\nrate_pps = 100\n'
+            mesh = f'mesh = ["{there}"]\n'
+            reload(f'listen = ["127.0.0.1:0"]\n{mesh}{peer}')
+            until("where it answers", lambda: len(service.json("/api/v1/probes")["answering"]) == 1)
+            assert f"answering probes on {service.json('/api/v1/probes')['answering'][0]}" in service.said()
+            until("the other's rows", lambda: {p["told_by"] for p in service.json("/api/v1/probes")["pairs"]} == {None, there})
+            # What cannot be: one line, and all is as before, the rate as well.
+            kept = service.json("/api/v1/probes")["answering"]
+            said = reload(f'listen = ["192.0.2.1:21335"]\n{peer.replace("100", "99")}')
+            assert said == "reload: probe.listen: cannot use 192.0.2.1:21335: Cannot assign requested address; everything stays as it was", said
+            said = reload(f'mesh_token_file = "/no/such/file"\n{mesh}{peer.replace("100", "99")}')
+            assert said.startswith("reload: probe.mesh_token_file: ") and said.endswith("; everything stays as it was"), said
+            assert service.json("/api/v1/probes")["answering"] == kept
+            assert service.json("/api/v1/probes")["rate_pps"] == 100
+            # Nobody is asked any more, nothing answered: what the other told is gone.
+            reload(peer)
+            until("nothing to answer on", lambda: service.json("/api/v1/probes")["answering"] == [])
+            until("its own rows alone", lambda: {p["told_by"] for p in service.json("/api/v1/probes")["pairs"]} == {None})
+
+
 def test_promtool_likes_the_metrics(program):
     with Service(program) as service, Flows(3) as flows:
         text = until("flows", lambda: flows_to(service, flows)["matched"] and service.get("/metrics")[1])
@@ -1037,7 +1073,7 @@ def main():
                   (test_events_stream, test_streams_end_with_the_service, test_a_reload_takes_up_renewed_files,
                    test_attackers_stop_nobody, test_reload_is_all_or_nothing, test_flows_come_with_rates_and_go,
                    test_flows_of_all_namespaces, test_flows_shorter_than_a_look_count,
-                   test_probes_tell_network_from_host)]
+                   test_probes_tell_network_from_host, test_a_reload_moves_probes_and_mesh)]
     if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNET):
         print("1..0 # SKIP cannot make a network namespace")
         return 0

@@ -279,6 +279,11 @@ protected:
 		s->owners = book.add(s->summary, static_cast<std::size_t>(Config::Collect().max_owners), 300 * a_second_ns);
 		s->owner_counters = book.all();
 		s->module_loaded = true;
+		std::vector<CreditLink> links(100);
+
+		for (unsigned i = 0; i < 100; i++)
+			links[i].ifindex = 1 + i;
+		s->credit = credit_rows(links, [](std::uint32_t n) { return "enp129s0f" + std::to_string(n) + "np0"; });
 		for (unsigned i = 0; i < 50; i++)
 			s->module_counters["counter_of_the_module_" + std::to_string(i)] = 1'000'000 + i;
 		s->flows = std::make_shared<FlowSet>();
@@ -326,6 +331,8 @@ TEST_F(Crowded, CostsAFleetLittle)
 	const std::string classic = *get("/metrics?histograms=classic").body;
 
 	RecordProperty("classic_series", static_cast<int>(lines(classic)));
+	RecordProperty("classic_bytes", static_cast<int>(classic.size()));
+	RecordProperty("zipped_bytes", static_cast<int>(gzip(*native.body)->size()));
 	EXPECT_GT(lines(classic), 2 * lines(*text.body));
 	EXPECT_EQ(get("/metrics?histograms=native").status, 400U);
 	EXPECT_EQ(get("/metrics?a=b").status, 400U);
@@ -350,6 +357,31 @@ TEST_F(Crowded, TheRestIsOne)
 		<< "those with most traffic";
 	EXPECT_EQ(find(all, "swift_flows")->metric_size(), 18);
 	EXPECT_EQ(find(all, "swift_flows_in_other")->metric(0).gauge().value(), 252 * 4 * 20);
+}
+
+TEST(Credit, AsMetricsOfLinks)
+{
+	Snapshot s;
+	HttpStats http;
+	std::vector<CreditLink> links(CreditRow::most + 3);
+	const auto text = [&] { return write_metrics(metric_families(s, {}, http, 0), MetricsForm::text, true); };
+
+	s.flows = std::make_shared<FlowSet>();
+	EXPECT_EQ(text().find("swift_credit"), std::string::npos) << "it is off";
+	for (std::uint32_t i = 0; i < links.size(); i++) {
+		links[i].ifindex = 1 + i;
+		links[i].lent_bytes = 4'000'000'000 + i;
+		links[i].most_bytes = 4'200'000'000;
+	}
+	s.credit = credit_rows(links, [](std::uint32_t n) { return "eth" + std::to_string(n); });
+	ASSERT_EQ(s.credit.size(), CreditRow::most + 1);
+	const std::string all = text();
+
+	for (const char *line : {"swift_credit_lent_bytes{iface=\"eth1\"} 4000000000\n", "swift_credit_limit_bytes{iface=\"eth64\"} 4200000000\n",
+				 "swift_credit_lent_bytes{iface=\"other\"} 12000000195\n", "swift_credit_limit_bytes{iface=\"other\"} 12600000000\n",
+				 "# TYPE swift_credit_lent_bytes gauge\n"})
+		EXPECT_NE(all.find(line), std::string::npos) << line << all;
+	EXPECT_EQ(all.find("eth65"), std::string::npos);
 }
 
 // Each byte is counted once, wherever its group is just then.
@@ -390,6 +422,84 @@ TEST(Places, WhoHasOneKeepsItForAWhile)
 	EXPECT_EQ(placed(counters), (Names{"c", "other"}));
 	counters.add(look_of(460, {}), 60 * a_second_ns, {}, 1);
 	EXPECT_EQ(placed(counters), Names{});
+}
+
+// As of groups: most bytes, not who came first; and no place goes to and fro.
+TEST(Places, OwnersWithMostTrafficHaveOne)
+{
+	OwnerBook book;
+	std::uint64_t sum = 0;
+	int moved = 0;
+	std::map<std::string, std::uint64_t> before;
+	const auto look = [&](std::int64_t second, const std::vector<std::pair<std::string, std::uint64_t>> &owners, std::size_t most = 2) {
+		Summary s = look_of(second, {});
+		std::map<std::string, std::uint64_t> now;
+		std::string shown;
+
+		for (const auto &[name, bytes] : owners) {
+			OwnerSummary o;
+
+			o.netns = "n";
+			o.name = name;
+			o.flows = 1;
+			o.bytes_new = bytes;
+			s.owners.push_back(o);
+		}
+		for (const OwnerSummary &o : book.add(s, most, 60 * a_second_ns))
+			shown += o.name + (o.name == "other" ? "*" + std::to_string(o.flows) : "") + " ";
+		for (const OwnerCounters &c : book.all()) {
+			now[c.name] = c.bytes;
+			EXPECT_EQ(c.netns, c.name == "other" ? "" : "n");
+			EXPECT_GE(c.bytes, before[c.name]) << c.name;
+			sum += c.bytes - before[c.name];
+		}
+		moved += !before.empty() && std::any_of(now.begin(), now.end(), [&](const auto &c) { return before[c.first] == 0; });
+		before = std::move(now);
+		return shown;
+	};
+
+	// Of those that move nothing the first by name; then there is no room.
+	EXPECT_EQ(look(1, {{"b", 0}, {"a", 0}, {"c", 0}}), "b a other*1 ");
+	for (std::int64_t t = 2; t < 61; t++)
+		EXPECT_EQ(look(t, {{"a", 1000}, {"b", 10}, {"c", 50'000}}), "a b other*1 ") << t; // not yet
+	for (std::int64_t t = 61; t < 70; t++)
+		EXPECT_EQ(look(t, {{"a", 1000}, {"b", 10}, {"c", 50'000}}), "a c other*1 ") << t;
+	// Two that take turns for the one place have it as it was: none has twice the other's.
+	moved = 0;
+	for (std::int64_t t = 70; t < 400; t++)
+		look(t, {{"a", t % 4 < 2 ? 900 : 1100}, {"b", t % 4 < 2 ? 1100 : 900}, {"c", 50'000}});
+	EXPECT_EQ(moved, 0);
+	EXPECT_EQ(sum, 1000U * 68 + 10 * 68 + 50'000 * 398 + 330 * 2000);
+	// A reload to one place, and to more.
+	EXPECT_EQ(look(400, {{"a", 1}, {"b", 1}, {"c", 1}}, 1), "c other*2 ");
+	EXPECT_EQ(look(401, {{"a", 1}, {"b", 1}, {"c", 1}}, 3), "a b c ");
+	// What is told apart no more anyway is of the rest.
+	EXPECT_EQ(look(402, {{"other", 7}, {"c", 1}}, 4), "c other*1 ");
+	look(470, {});
+	EXPECT_TRUE(book.all().empty());
+}
+
+TEST(Places, OwnersThatComeAndGoAreBounded)
+{
+	OwnerBook book;
+	std::size_t flows = 0;
+
+	for (int look = 0; look < 5; look++) {
+		Summary s = look_of(1 + look, {});
+
+		for (int i = 0; i < 6000; i++) {
+			OwnerSummary o;
+
+			o.name = std::to_string(look) + "-" + std::to_string(i);
+			o.flows = 1;
+			s.owners.push_back(o);
+		}
+		flows = 0;
+		for (const OwnerSummary &o : book.add(s, 64, 300 * a_second_ns))
+			flows += o.flows;
+		EXPECT_EQ(flows, 6000U);
+		EXPECT_EQ(book.all().size(), 65U);
+	}
 }
 
 } // namespace

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT
 // [probe]: its options and files, the book of what peers answered, how that is told; and two services that probe each
 // other over loopback.
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -164,10 +167,62 @@ protected:
 		ASSERT_TRUE(probes_.start(b_, *inputs));
 	}
 
+	static bool reload(Probing &probing, const Config::Probe &config)
+	{
+		auto change = probing.prepare(config, *ProbeInputs::read(config));
+
+		EXPECT_TRUE(change) << change.error().text();
+		return change && probing.apply(std::move(*change));
+	}
+	static std::string refused(const Probing &probing, const Config::Probe &config)
+	{
+		const auto change = probing.prepare(config, *ProbeInputs::read(config));
+
+		return change ? "" : change.error().text();
+	}
+	// More probes of the one peer come back from now on.
+	void expect_answers()
+	{
+		std::uint64_t before = 0;
+
+		told_b_.until([&](const ProbeNews &n) {
+			before = n.counters.empty() ? 0 : n.counters[0].answered;
+			return true;
+		});
+		told_b_.until([&](const ProbeNews &n) { return !n.counters.empty() && n.counters[0].answered >= before + 16; });
+	}
+	void expect_silence()
+	{
+		told_b_.until([](const ProbeNews &n) {
+			return n.peers.size() == 1 && n.peers[0].trouble == "nobody answers on that port (probe.listen of its swiftd)";
+		});
+	}
+
 	Config::Probe a_, b_;
 	Told told_a_, told_b_;
 	Probing answers_{told_a_.tell()};
 	Probing probes_{told_b_.tell()};
+};
+
+// A UDP socket of somebody else, if the address is free.
+class OthersSocket {
+public:
+	explicit OthersSocket(const std::string &place, bool shared)
+	{
+		const auto at = parse_listen("", place);
+		const int on = shared;
+		sockaddr_in a{};
+
+		a.sin_family = AF_INET;
+		a.sin_port = htons(at->port);
+		inet_pton(AF_INET, at->host.c_str(), &a.sin_addr);
+		setsockopt(fd_.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+		bound = bind(fd_.get(), reinterpret_cast<sockaddr *>(&a), sizeof(a)) == 0;
+	}
+	bool bound = false;
+
+private:
+	Fd fd_{socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
 };
 
 std::uint64_t count_of(const RefusalCounts &counts, Refusal why)
@@ -519,16 +574,140 @@ TEST_F(Pair, AReloadChangesKeysAndPeers)
 
 	start(keys.path, keys.path);
 	told_b_.until([](const ProbeNews &n) { return n.pairs.size() == 1 && n.pairs[0].summary.fabric.n >= 8; });
-	EXPECT_FALSE(probes_.reconfigure(b_, *ProbeInputs::read(b_)));
+	EXPECT_FALSE(reload(probes_, b_));
 	// The new one first where it is taken, then where it signs.
 	keys.write("0123456789abcdef\nfedcba9876543210\n");
-	EXPECT_TRUE(answers_.reconfigure(a_, *ProbeInputs::read(a_)));
+	EXPECT_TRUE(reload(answers_, a_));
 	keys.write("fedcba9876543210\n");
-	EXPECT_TRUE(probes_.reconfigure(b_, *ProbeInputs::read(b_)));
+	EXPECT_TRUE(reload(probes_, b_));
 	told_b_.until([](const ProbeNews &n) { return n.pairs.size() == 1 && n.pairs[0].summary.fabric.n >= 8; });
 	b_.peers = {};
-	EXPECT_TRUE(probes_.reconfigure(b_, *ProbeInputs::read(b_)));
+	EXPECT_TRUE(reload(probes_, b_));
 	told_b_.until([](const ProbeNews &n) { return n.pairs.empty(); });
+}
+
+TEST_F(Pair, AReloadMovesWhereItAnswers)
+{
+	start("", "");
+	expect_answers();
+	const std::string first = answers_.places()[0];
+
+	// One more: the first is the same socket.
+	a_.listen = {"127.0.0.2:0", "127.0.0.1:0"};
+	EXPECT_TRUE(reload(answers_, a_));
+	ASSERT_EQ(answers_.places().size(), 2U);
+	EXPECT_EQ(answers_.places()[1], first);
+	told_a_.until([](const ProbeNews &n) { return n.places.size() == 2; });
+	expect_answers();
+	const std::uint64_t so_far = told_a_.until([](const ProbeNews &n) { return n.answered > 0; })->answered;
+
+	// The first goes; what was counted stays.
+	a_.listen = {"127.0.0.2:0"};
+	EXPECT_TRUE(reload(answers_, a_));
+	expect_silence();
+	EXPECT_GE(told_a_.until([](const ProbeNews &n) { return n.places.size() == 1; })->answered, so_far);
+	// None at all, and the first again.
+	a_.listen = {};
+	EXPECT_TRUE(reload(answers_, a_));
+	EXPECT_TRUE(answers_.places().empty());
+	told_a_.until([](const ProbeNews &n) { return n.places.empty(); });
+	a_.listen = {first};
+	EXPECT_TRUE(reload(answers_, a_));
+	expect_answers();
+	EXPECT_GE(told_a_.until([](const ProbeNews &n) { return n.places.size() == 1; })->answered, so_far);
+	EXPECT_FALSE(reload(answers_, a_));
+}
+
+TEST_F(Pair, AReloadMovesFromOneAddressToAllAndBack)
+{
+	start("", "");
+	const std::string one = answers_.places()[0];
+	const std::string all = "0.0.0.0" + one.substr(one.find(':'));
+
+	for (const std::string &place : {all, one, all}) {
+		a_.listen = {place};
+		EXPECT_TRUE(reload(answers_, a_)) << place;
+		EXPECT_EQ(answers_.places(), std::vector<std::string>{place});
+		expect_answers();
+		// Nobody else may have it, not even who would share.
+		EXPECT_FALSE(OthersSocket(one, true).bound);
+	}
+	// Both at once is as wrong as at a start.
+	a_.listen = {all, one};
+	EXPECT_EQ(refused(answers_, a_), "probe.listen: cannot use " + one + ": Address already in use");
+}
+
+TEST_F(Pair, AReloadThatCannotAnswerThereChangesNothing)
+{
+	start("", "");
+	const Config::Probe was = a_;
+	const std::string place = answers_.places()[0];
+
+	a_.listen = {"192.0.2.1:21335"}; // not ours
+	EXPECT_EQ(refused(answers_, a_), "probe.listen: cannot use 192.0.2.1:21335: Cannot assign requested address");
+	const std::string other = "127.0.0.3" + place.substr(place.find(':'));
+	const OthersSocket taken(other, false);
+
+	ASSERT_TRUE(taken.bound);
+	a_.listen = {"127.0.0.4:0", other};
+	EXPECT_EQ(refused(answers_, a_), "probe.listen: cannot use " + other + ": Address already in use");
+	EXPECT_EQ(answers_.places(), std::vector<std::string>{place});
+	expect_answers();
+	EXPECT_FALSE(OthersSocket(place, true).bound);
+	EXPECT_FALSE(reload(answers_, was));
+}
+
+TEST_F(Pair, AReloadBoundsWhatIsAnswered)
+{
+	start("", "");
+	expect_answers();
+	a_.answers_pps = 1;
+	EXPECT_TRUE(reload(answers_, a_));
+	told_a_.until([](const ProbeNews &n) { return count_of(n.refused, Refusal::source_rate) >= 8; });
+	a_.answers_pps = 100000;
+	EXPECT_TRUE(reload(answers_, a_));
+	expect_answers();
+}
+
+TEST(ProbingThread, AReloadBeginsToAnswer)
+{
+	Told told;
+	Probing probing(told.tell());
+	Config::Probe c;
+
+	ASSERT_TRUE(probing.start(c, {}));
+	c.listen = {"127.0.0.1:0"};
+	auto change = probing.prepare(c, {});
+
+	ASSERT_TRUE(change);
+	EXPECT_TRUE(probing.places().empty()); // not before it is meant
+	EXPECT_TRUE(probing.apply(std::move(*change)));
+	EXPECT_EQ(told.until([](const ProbeNews &n) { return !n.places.empty(); })->places, probing.places());
+}
+
+TEST(MeshInputs, AreReadWholeOrNotAtAll)
+{
+	const File token("a-token-of-the-mesh\n");
+	Config::Probe c;
+
+	EXPECT_FALSE(MeshReader::read(c)->post); // nobody is to be asked
+	c.mesh = {"https://b-1:9464"};
+	c.mesh_token_file = "/no/such/file";
+	EXPECT_NE(MeshReader::read(c).error().text().find("probe.mesh_token_file: "), std::string::npos);
+	c.mesh_token_file = token.path;
+	auto inputs = MeshReader::read(c);
+
+	ASSERT_TRUE(inputs) << inputs.error().text();
+	EXPECT_EQ(inputs->authorization, "Authorization: Bearer a-token-of-the-mesh");
+	const auto post = [](const HttpRequest &) -> Result<HttpReply> { return Error{"nobody"}; };
+	const MeshReader reader(c, post, inputs->authorization, [](std::vector<ProbePairRow>) {});
+
+	EXPECT_TRUE(reader.does(c, *inputs));
+	inputs->authorization = "Authorization: Bearer another-token-of-it";
+	EXPECT_FALSE(reader.does(c, *inputs));
+	inputs = MeshReader::read(c);
+	c.mesh.emplace_back("https://c-1:9464");
+	EXPECT_FALSE(reader.does(c, *inputs));
 }
 
 TEST(ProbingThread, NothingIsStartedForNothing)

@@ -218,6 +218,7 @@ export class Mock {
 			o("collect.interval_s", this.interval_s, 1, "s", true, "how often flows are looked at", { min: 0.1, max: 60 }),
 			o("collect.ccs", ["swift", "bpf_swift", this.nasty || "cubic"], ["swift", "bpf_swift"], "", true, "congestion controls to show; * is all TCP"),
 			o("collect.max_prefixes", 256, 256, "", true, "destinations that are told apart; the rest are one, other", { min: 1, max: 4096 }),
+			o("collect.max_groups", 16, 16, "", true, "groups (prefix, congestion control, interface) with metrics of their own, those with most traffic; the rest are one, other", { min: 1, max: 4096 }),
 			o("http.listen", "127.0.0.1:9464", "127.0.0.1:9464", "", false, "address and port to serve"),
 			o("http.token_file", "set", "", "", true, "file with the token that requests have to bear"),
 			o("clocks.devices", ["eth0", "eth1"], [], "", false, "NICs whose clocks are fed; none: they are left alone"),

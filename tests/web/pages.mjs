@@ -78,6 +78,11 @@ class View {
 	text = (selector) => this.page.locator(selector).first().innerText();
 	count = (selector) => this.page.locator(selector).count();
 	state = (word) => until(`state ${word}`, async () => (await this.text("#state")).startsWith(word));
+	// As when another tab is in front.
+	hide = (hidden = true) => this.page.evaluate((h) => {
+		Object.defineProperty(document, "hidden", { value: h, configurable: true });
+		document.dispatchEvent(new Event("visibilitychange"));
+	}, hidden);
 	go = (hash) => this.page.evaluate((h) => { location.hash = h; }, hash);
 	picture = (name) => this.page.screenshot({ path: join(pictures, `${name}.png`), fullPage: true });
 	// The numbers of each row, as their elements' values say: null where nothing is known.
@@ -432,6 +437,28 @@ mocked("live: each interval's numbers appear, in the charts too", async (base, m
 	await v.close();
 });
 
+mocked("each chart says in words what it draws", async (base, mock) => {
+	const id = mock.flows()[0].id;
+	for (const [hash, titles] of [["#/", ["Delay", "Rate"]], [`#/flow/${id}`, ["Delay", "Rate", "Windows (packets, logarithmic)"]]]) {
+		const v = await View.open(base, hash);
+		await v.state("live");
+		await v.page.locator(".chart").first().waitFor();
+		const drawn = await v.page.locator(".chart canvas").count(), said = await v.attributes(".chart [role=img]", "aria-label");
+		assert.equal(said.length, drawn, hash);
+		assert.deepEqual([...said.map((t) => t.split(",")[0])].sort(), titles.map((t) => t.split(",")[0]).sort(), hash);
+		for (const [i, text] of said.entries()) {
+			// The legend's numbers, which are those of the last point.
+			const lines = await v.page.locator(".chart").nth(i).locator(".key").evaluateAll((keys) => keys.map((k) => [k.childNodes[1].textContent, k.querySelector("data").innerText]));
+			assert.match(text, /, \d+:\d\d:\d\d.* to \d+:\d\d:\d\d/, hash);
+			for (const [label, value] of lines)
+				assert.ok(text.includes(`${label} ${value}, before from `), `${hash}: ${label} ${value} in ${text}`);
+		}
+		mock.tick();
+		await until("words of the new numbers", async () => (await v.attributes(".chart [role=img]", "aria-label"))[0] !== said[0]);
+		await v.close();
+	}
+});
+
 mocked("the stream breaks: it is had again, nothing is missing", async (base, mock) => {
 	const v = await View.open(base);
 	await v.state("live");
@@ -470,6 +497,37 @@ mocked("the server goes away and comes back: a banner, and the gap is filled", a
 	await until("no banner", async () => !(await v.page.locator("#banner").isVisible()));
 	await v.state("live");
 	await v.close();
+});
+
+mocked("a tab that nobody sees asks for nothing, and has all that it missed when it is seen again", async (base, mock) => {
+	const id = mock.flows()[0].id;
+	for (const [hash, streams, seconds] of [["#/", true, 4], ["#/flows", true, 2], [`#/flow/${id}`, true, 2], ["#/", false, 4]]) {
+		const where = `${hash}, ${streams ? "a stream" : "polling"}`;
+		mock.refuseStreams = !streams;
+		const v = await View.open(base, hash);
+		mock.beat();
+		await v.state(streams ? "live" : "polling");
+		await v.hide();
+		await until(`${where}: no stream`, () => mock.streams.size === 0);
+		await new Promise((done) => setTimeout(done, 500)); // what was asked before is answered
+		mock.requests.length = 0;
+		await new Promise((done) => setTimeout(done, 1000 * seconds));
+		assert.deepEqual(mock.requests, [], where);
+		// What it has is old, which nobody is told who comes back.
+		await v.page.evaluate(() => {
+			window.banners = 0;
+			new MutationObserver(() => document.getElementById("banner").hidden || window.banners++).observe(document.getElementById("banner"), { attributes: true, childList: true, subtree: true });
+		});
+		await v.hide(false);
+		await until(`${where}: the history`, () => mock.requests.includes("/api/v1/summary?history=1"));
+		await v.state(streams ? "live" : "polling");
+		assert.equal(mock.streams.size, streams ? 1 : 0, where);
+		clearInterval(mock.heart);
+		await until(`${where}: the newest numbers`, async () => (hash !== "#/" ? /^\D*[0-2]?(\.\d+)? s old/.test(await v.text("#state")) : (await v.numbers("#total-rate"))[0][0] === mock.summary().totals.rate_bps));
+		assert.equal(await v.page.evaluate(() => window.banners), 0, where);
+		await v.close();
+		await until(`${where}: the page is gone`, () => mock.streams.size === 0);
+	}
 });
 
 mocked("nothing new is collected: the page says how old its numbers are", async (base, mock) => {
@@ -784,20 +842,48 @@ mocked("probes: the mesh goes by keyboard", async (base) => {
 	await v.close();
 });
 
+mocked("probes: at 360 px all goes by keyboard, and what has the focus is seen", async (base) => {
+	const v = await View.open(base, "#/probes", { width: 360, height: 740 });
+	await v.page.locator("#mesh [data-pair]").first().waitFor();
+	const seen = () => v.page.evaluate(() => {
+		const e = document.activeElement, r = e.getBoundingClientRect(), s = getComputedStyle(e);
+		return { what: e.dataset.pair ?? e.name ?? e.getAttribute("aria-label") ?? e.textContent, inside: r.width > 0 && r.right > 0 && r.left < innerWidth && r.bottom > 0 && r.top < innerHeight, outlined: s.outlineStyle !== "none" || s.boxShadow !== "none" };
+	});
+	const reached = [];
+	await v.page.locator(".skip").focus();
+	for (let i = 0; i < 12; i++) {
+		await v.page.keyboard.press("Tab");
+		reached.push(await seen());
+		if (reached.at(-1).what === "Peers")
+			break;
+	}
+	for (const at of reached)
+		assert.ok(at.inside && at.outlined, JSON.stringify(at));
+	for (const what of ["part", "a1 a1", "Peers"])
+		assert.ok(reached.some((r) => r.what.startsWith(what)), `${what} in ${JSON.stringify(reached.map((r) => r.what))}`);
+	// A cell far to the right comes into view as it gets the focus, and the page stays as wide as the screen.
+	await v.page.locator("#mesh [data-pair='a1 a1']").focus();
+	for (let i = 0; i < 5; i++)
+		await v.page.keyboard.press("ArrowRight");
+	const last = await seen();
+	assert.equal(last.what, "a1 eu1/backup-and-archive.3");
+	assert.ok(last.inside && last.outlined, JSON.stringify(last));
+	assert.ok((await v.page.evaluate(() => document.documentElement.scrollWidth)) <= 360);
+	await v.page.keyboard.press("Enter");
+	assert.match(await v.text("#peers h2"), /^Peers in eu1/);
+	await v.close();
+});
+
 mocked("probes: a tab that nobody sees asks for nothing", async (base, mock) => {
 	const v = await View.open(base, "#/probes");
 	const asked = () => mock.requests.filter((r) => r.startsWith("/api/v1/probes")).length;
 	await v.page.locator("#mesh [data-pair]").first().waitFor();
 	await until("a second question", () => asked() >= 2);
-	const hide = (hidden) => v.page.evaluate((h) => {
-		Object.defineProperty(document, "hidden", { value: h, configurable: true });
-		document.dispatchEvent(new Event("visibilitychange"));
-	}, hidden);
-	await hide(true);
+	await v.hide();
 	const before = asked();
 	await new Promise((done) => setTimeout(done, 6000)); // longer than the time between two
 	assert.equal(asked(), before);
-	await hide(false);
+	await v.hide(false);
 	await until("at once again", () => asked() > before, 2000);
 	// Nor does another page.
 	await v.go("#/config");

@@ -11,7 +11,6 @@
 #include <cerrno>
 #include <array>
 #include <charconv>
-#include <cmath>
 
 #include "bpf_host.h"
 #include "clock_ns.h"
@@ -26,7 +25,6 @@ namespace {
 
 constexpr std::int64_t storages_every_ns = 5 * ns_per_s;
 constexpr std::size_t most_counters = 256;
-constexpr double traffic_half_life_s = 60; // of what counts for a place in the metrics
 
 NetnsScope scope_of(const Config::Collect &config)
 {
@@ -94,12 +92,26 @@ ClockRow clock_row(const NicClock &c, std::string dev, std::int64_t now_ns)
 	return row;
 }
 
+std::vector<CreditRow> credit_rows(const std::vector<CreditLink> &links, const std::function<std::string(std::uint32_t)> &name_of)
+{
+	std::vector<CreditRow> rows;
+
+	for (const CreditLink &l : links) { // by number, as the module has them
+		if (rows.size() < CreditRow::most)
+			rows.push_back({name_of(l.ifindex), 0, 0});
+		else if (rows.size() == CreditRow::most)
+			rows.push_back({std::string(label_other), 0, 0});
+		rows.back().lent_bytes += l.lent_bytes;
+		rows.back().most_bytes += l.most_bytes;
+	}
+	return rows;
+}
+
 // --- Counters ------------------------------------------------------------------------------
 
 GroupCounters &Counters::at(const FlowGroup &group, std::int64_t now_ns)
 {
-	const auto known = known_.find(group);
-	const FlowGroup labels = known != known_.end() && known->second.placed_ns ? group : rest_of(group);
+	const FlowGroup labels = places_.has(group) ? group : rest_of(group);
 	GroupCounters &c = groups_[labels];
 
 	c.labels = labels;
@@ -109,43 +121,8 @@ GroupCounters &Counters::at(const FlowGroup &group, std::int64_t now_ns)
 
 void Counters::know(const FlowGroup &group, double traffic, std::int64_t now_ns)
 {
-	if (group.dst_prefix == label_other)
-		return; // of the rest already
-	Known &k = known_[group];
-
-	k.traffic += traffic;
-	k.seen_ns = now_ns;
-}
-
-void Counters::give_places(std::int64_t now_ns, std::int64_t keep_ns, std::size_t most)
-{
-	using At = std::map<FlowGroup, Known>::value_type *;
-	const auto less = [](At a, At b) { return a->second.traffic < b->second.traffic; };
-	std::vector<At> placed;
-	std::vector<At> others;
-
-	for (auto &k : known_)
-		(k.second.placed_ns ? placed : others).push_back(&k);
-	// The least of those with a place, the most of the others last.
-	std::stable_sort(placed.begin(), placed.end(), [&](At a, At b) { return less(b, a); });
-	std::stable_sort(others.begin(), others.end(), less);
-	const auto lose = [&](At loser) {
-		loser->second.placed_ns.reset();
-		groups_.erase(loser->first);
-	};
-
-	for (; placed.size() > most; placed.pop_back()) // there were more places
-		lose(placed.back());
-	for (std::size_t n = placed.size(); n < most && !others.empty(); n++, others.pop_back())
-		others.back()->second.placed_ns = now_ns;
-	while (!placed.empty() && !others.empty() && others.back()->second.traffic > 2 * placed.back()->second.traffic) {
-		if (now_ns - *placed.back()->second.placed_ns >= keep_ns) {
-			lose(placed.back());
-			others.back()->second.placed_ns = now_ns;
-			others.pop_back();
-		}
-		placed.pop_back();
-	}
+	if (group.dst_prefix != label_other) // of the rest already
+		places_.know(group, traffic, now_ns);
 }
 
 void Counters::add(const Summary &summary, std::int64_t keep_ns, const std::vector<EndedCount> &ended, std::size_t most)
@@ -154,24 +131,14 @@ void Counters::add(const Summary &summary, std::int64_t keep_ns, const std::vect
 		return static_cast<std::size_t>(std::lower_bound(edges.begin(), edges.end(), v) - edges.begin());
 	};
 
-	const double decay = std::exp2(-summary.interval_s / traffic_half_life_s);
-
-	for (auto &[group, k] : known_)
-		k.traffic *= decay;
+	places_.grow_older(summary.interval_s);
 	for (const GroupSummary &g : summary.groups)
 		know(g.labels, static_cast<double>(g.bytes_new + g.flows), summary.now_ns);
 	for (const EndedCount &e : ended)
 		know(e.labels, static_cast<double>(e.bytes_new + 1), summary.now_ns);
 	for (const auto &[labels, n] : summary.ended)
 		know(labels, 0, summary.now_ns);
-	std::erase_if(known_, [&](const auto &k) {
-		const bool gone = summary.now_ns - k.second.seen_ns >= keep_ns;
-
-		if (gone)
-			groups_.erase(k.first);
-		return gone;
-	});
-	give_places(summary.now_ns, keep_ns, most);
+	places_.give(summary.now_ns, keep_ns, most, [&](const FlowGroup &lost) { groups_.erase(lost); });
 	for (const GroupSummary &g : summary.groups) {
 		GroupCounters &c = at(g.labels, summary.now_ns);
 
@@ -230,9 +197,17 @@ std::vector<OwnerSummary> OwnerBook::add(const Summary &summary, std::size_t mos
 	OwnerSummary rest;
 	const Key other = {"", std::string(label_other)};
 
+	places_.grow_older(summary.interval_s);
 	for (const OwnerSummary &o : summary.owners) {
 		const Key key = {o.netns, o.name};
-		const bool room = owners_.size() < most || owners_.contains(key);
+
+		if (o.name != label_other && (places_.knows(key) || places_.size() < most_known))
+			places_.know(key, static_cast<double>(o.bytes_new + o.flows), summary.now_ns);
+	}
+	places_.give(summary.now_ns, keep_ns, most, [&](const Key &lost) { owners_.erase(lost); });
+	for (const OwnerSummary &o : summary.owners) {
+		const Key key = {o.netns, o.name};
+		const bool room = places_.has(key);
 		OwnerCounters &c = owners_[room ? key : other];
 
 		c.netns = room ? o.netns : other.first;
@@ -295,8 +270,6 @@ void Collector::reconfigure(const Config::Collect &config)
 			     config.max_prefixes != config_.max_prefixes || config.ended != config_.ended ||
 			     config.history_s != config_.history_s;
 
-	if (config.max_owners != config_.max_owners)
-		owners_ = {};
 	config_ = config;
 	flows_.look_at(scope_of(config));
 	netns_trouble_.clear();
@@ -373,6 +346,22 @@ void Collector::look_at_clocks(Snapshot &s)
 				 [&](const ClockRow &own) { return own.dev == row.dev; }))
 			s.clocks.push_back(std::move(row));
 	}
+}
+
+// Where it is off nothing is lent, though devices are known from before.
+void Collector::look_at_credit(Snapshot &s)
+{
+	const auto on = s.module_loaded ? read_sysctl(*files_, "net.ipv4.tcp_swift.credit") : Result<std::string>(Error{""});
+
+	if (!on || *on != "1")
+		return;
+	auto genl = open_module_genl();
+	const auto links = genl ? credit_links(std::move(*genl)) : Result<std::vector<CreditLink>>(genl.error());
+
+	if (links)
+		s.credit = credit_rows(*links, dev_name);
+	else if (links.error().code != error_no_module && links.error().code != EOPNOTSUPP) // it goes, or is older
+		count_error("credit");
 }
 
 // What keeps us from others' flows keeps us from nothing else.
@@ -486,6 +475,7 @@ Result<std::shared_ptr<Snapshot>> Collector::collect(const std::function<void()>
 	s->number = ++number_;
 	s->prefixes = table_options(config_).prefixes;
 	look_at_clocks(*s);
+	look_at_credit(*s);
 	look_at_process(*s);
 
 	const double took_s = static_cast<double>(clock_ns(CLOCK_MONOTONIC) - begun_ns) / 1e9;

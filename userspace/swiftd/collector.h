@@ -13,11 +13,13 @@
 #include <vector>
 
 #include "bpf_host.h"
+#include "credit_book.h"
 #include "ended_book.h"
 #include "ended_flows.h"
 #include "flow_observer.h"
 #include "nics.h"
 #include "options.h"
+#include "places.h"
 #include "store.h"
 #include "system.h"
 #include "telemetry.h"
@@ -27,14 +29,16 @@ namespace swift {
 // "name value" per line, as /proc/net/tcp_swift has it; other lines are passed over.
 [[nodiscard]] std::map<std::string, std::int64_t> parse_counters(std::string_view text);
 [[nodiscard]] FlowTableOptions table_options(const Config::Collect &config);
+// @name_of: a device by its number.
+[[nodiscard]] std::vector<CreditRow> credit_rows(const std::vector<CreditLink> &links,
+						 const std::function<std::string(std::uint32_t)> &name_of);
 [[nodiscard]] ClockRow clock_row(const NicClock &clock, std::string dev, std::int64_t now_ns);
 
 // Without flows; none: it is not loaded. An Error: it is, but of another version, say.
 [[nodiscard]] Result<std::optional<TelemetryReading>> loaded_telemetry(const BpfHost &bpf);
 
 // Adds what an interval saw to what was before, groups that have long been gone left out. The groups with most
-// traffic have a place, the others are counted together. Who has one keeps it for a while, and then against
-// anybody with less than twice its traffic: what moves between its own place and the rest is new series.
+// traffic have a place, the others are counted together.
 class Counters {
 public:
 	void add(const Summary &summary, std::int64_t keep_ns, const std::vector<EndedCount> &ended = {},
@@ -43,24 +47,20 @@ public:
 	[[nodiscard]] std::uint64_t retrans_pkts() const { return retrans_pkts_; }
 
 private:
-	struct Known {
-		double traffic = 0; // bytes acknowledged lately, and a bit for each flow
-		std::int64_t seen_ns = 0;
-		std::optional<std::int64_t> placed_ns;
-	};
-
 	GroupCounters &at(const FlowGroup &group, std::int64_t now_ns);
 	void know(const FlowGroup &group, double traffic, std::int64_t now_ns);
-	void give_places(std::int64_t now_ns, std::int64_t keep_ns, std::size_t most);
 
-	std::map<FlowGroup, Known> known_;
+	Places<FlowGroup> places_;
 	std::map<FlowGroup, GroupCounters> groups_; // with a place, and the rest
 	std::uint64_t retrans_pkts_ = 0;
 };
 
-// Owners with room for so many; what comes later is "other" until one has had no flow for a while.
+// Owners, those with most traffic by themselves, the rest as one, "other".
 class OwnerBook {
 public:
+	// Beyond that, who is new is of the rest until others have had no flow for a while.
+	static constexpr std::size_t most_known = 16384;
+
 	// Those of @summary, as they are to be shown: with what found no place in one.
 	std::vector<OwnerSummary> add(const Summary &summary, std::size_t most, std::int64_t keep_ns);
 	[[nodiscard]] std::vector<OwnerCounters> all() const;
@@ -68,7 +68,8 @@ public:
 private:
 	using Key = std::pair<std::string, std::string>; // netns, name
 
-	std::map<Key, OwnerCounters> owners_;
+	Places<Key> places_;
+	std::map<Key, OwnerCounters> owners_; // with a place, and the rest
 };
 
 class Collector {
@@ -95,6 +96,7 @@ private:
 	std::unique_ptr<HistogramSource> read_telemetry();
 	void look_at_module(Snapshot &s);
 	void look_at_clocks(Snapshot &s);
+	void look_at_credit(Snapshot &s);
 	void look_at_process(Snapshot &s);
 	void judge_netns(const FlowLook &look);
 	std::vector<EndedCount> take_ended(const FlowSet &set);

@@ -60,7 +60,7 @@ int run(int argc, char **argv)
 	app.set_version_flag("--version", "swiftd " SWIFT_VERSION);
 	app.add_option("--config", arguments.config_file,
 		       fmt::format("configuration file (default: {}, if it exists)", default_config));
-	app.add_flag("--check", check, "only check the configuration");
+	app.add_flag("--check", check, "only check the configuration, and the files of probe's peers and keys");
 	app.add_flag("--once", once, "print the summary of one interval as JSON, and leave");
 	app.add_flag("--print-sample", sample, "print a configuration file with all defaults");
 	app.add_flag("--print-options-markdown", markdown)->group("");
@@ -96,8 +96,13 @@ int run(int argc, char **argv)
 		fmt::print(stderr, "swiftd: {}\n", config.error().text());
 		return exit_usage;
 	}
-	if (check)
-		return 0;
+	if (check) {
+		const auto good = swift::check_files(*config);
+
+		if (!good)
+			fmt::print(stderr, "swiftd: {}\n", good.error().text());
+		return good ? 0 : exit_usage;
+	}
 	return once ? swift::run_once(*config) : swift::run_service(arguments, *config);
 }
 

@@ -110,10 +110,12 @@ Result<std::vector<ProbePairRow>> parse_probe_pairs(const std::string &by, const
 	return out;
 }
 
-Result<std::unique_ptr<MeshReader>> MeshReader::start(const Config::Probe &config, Tell tell)
+Result<MeshReader::Inputs> MeshReader::read(const Config::Probe &config)
 {
-	std::string authorization;
+	Inputs inputs;
 
+	if (config.mesh.empty())
+		return inputs;
 	if (!config.mesh_token_file.empty()) {
 		const auto text = real_system()->read_file(config.mesh_token_file);
 
@@ -123,13 +125,19 @@ Result<std::unique_ptr<MeshReader>> MeshReader::start(const Config::Probe &confi
 
 		if (!header)
 			return header.error();
-		authorization = std::move(*header);
+		inputs.authorization = std::move(*header);
 	}
 	auto post = http_client();
 
 	if (!post)
-		return post.error();
-	return std::make_unique<MeshReader>(config, std::move(*post), std::move(authorization), std::move(tell));
+		return Error{"probe.mesh: " + post.error().text()};
+	inputs.post = std::move(*post);
+	return inputs;
+}
+
+bool MeshReader::does(const Config::Probe &config, const Inputs &inputs) const
+{
+	return config.mesh == config_.mesh && config.mesh_ca_file == config_.mesh_ca_file && inputs.authorization == authorization_;
 }
 
 MeshReader::MeshReader(const Config::Probe &config, HttpPost post, std::string authorization, Tell tell)

@@ -30,10 +30,15 @@ public:
 	static constexpr std::int64_t every_s = 15;
 	static constexpr std::int64_t good_for_s = 60; // what was told, while there is nothing newer
 
-	// Reads the token. An Error if it cannot, or if there is no libcurl.
-	static Result<std::unique_ptr<MeshReader>> start(const Config::Probe &config, Tell tell);
-	// @post: by whom requests are made. @authorization: a header, or empty.
+	struct Inputs {
+		HttpPost post; // by whom requests are made
+		std::string authorization; // a header, or empty
+	};
+	// Reads the token. An Error if it cannot, or if there is no libcurl; nothing, if nobody is to be asked.
+	static Result<Inputs> read(const Config::Probe &config);
 	MeshReader(const Config::Probe &config, HttpPost post, std::string authorization, Tell tell);
+	// Whether one with these would do the same.
+	[[nodiscard]] bool does(const Config::Probe &config, const Inputs &inputs) const;
 	MeshReader(const MeshReader &) = delete;
 	MeshReader &operator=(const MeshReader &) = delete;
 	~MeshReader();

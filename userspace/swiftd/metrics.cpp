@@ -283,6 +283,19 @@ void of_clocks(Families &out, const Snapshot &s)
 	out.push_back(std::move(state));
 }
 
+void of_credit(Families &out, const Snapshot &s)
+{
+	auto lent = gauge("swift_credit_lent_bytes", "Bytes that a link has lent as credit, and that have not come yet");
+	auto most = gauge("swift_credit_limit_bytes", "Bytes that it lends at most");
+
+	for (const CreditRow &c : s.credit) {
+		add(lent, {{"iface", c.dev}}, static_cast<double>(c.lent_bytes));
+		add(most, {{"iface", c.dev}}, static_cast<double>(c.most_bytes));
+	}
+	out.push_back(std::move(lent));
+	out.push_back(std::move(most));
+}
+
 void of_module(Families &out, const Snapshot &s)
 {
 	auto loaded = gauge("swift_module_loaded", "1: the kernel has the module tcp_swift");
@@ -456,6 +469,7 @@ std::vector<MetricFamily> metric_families(const Snapshot &s, const CollectStats 
 	of_groups(all, s);
 	of_owners(all, s);
 	of_clocks(all, s);
+	of_credit(all, s);
 	of_module(all, s);
 	of_policy(all, s);
 	if (s.probes)

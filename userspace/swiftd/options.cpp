@@ -51,7 +51,8 @@ const std::vector<Option> &table()
 		 "whose flows: all network namespaces of the host; own: swiftd's alone; auto: all if they can be "
 		 "entered"},
 		{"collect.max_owners", FIELD(collect, max_owners), 1, 4096, {}, "", true,
-		 "most pods, containers, units and control groups at a time; flows of more are counted as \"other\""},
+		 "most pods, containers, units and control groups with metrics of their own, those with most traffic; the rest are "
+		 "one, \"other\""},
 		{"collect.ended", FIELD(collect, ended), 0, 0, {}, "", true,
 		 "count each flow once more when it ends, those too that no look has seen"},
 		{"http.listen", FIELD(http, listen), -no_limit, no_limit, {}, "", false,
@@ -100,7 +101,7 @@ const std::vector<Option> &table()
 		 "time to learn the paths' lengths before anything is proposed"},
 		{"policy.file", FIELD(policy, file), 0, 0, {}, "", true,
 		 "file with the targets to set, as `swiftctl policy check` takes it, read now and at each reload; none: set none"},
-		{"probe.listen", FIELD(probe, listen), -no_limit, no_limit, {}, "", false,
+		{"probe.listen", FIELD(probe, listen), -no_limit, no_limit, {}, "", true,
 		 "addresses and ports (UDP) to answer probes on, such as 0.0.0.0:21335 and [::]:21335; none: no probe is "
 		 "answered"},
 		{"probe.peers", FIELD(probe, peers), -no_limit, no_limit, {}, "", true,
@@ -121,17 +122,17 @@ const std::vector<Option> &table()
 		 "the network is slow if more than a tenth of the probes take longer in the fabric, there and back"},
 		{"probe.host_limit_us", FIELD(probe, host_limit_us), 1, 1e6, {}, "us", true,
 		 "hosts are slow if more than a tenth of the probes take longer in both of them together"},
-		{"probe.answers_pps", FIELD(probe, answers_pps), 1, 100000, {}, "probes/s", false,
+		{"probe.answers_pps", FIELD(probe, answers_pps), 1, 100000, {}, "probes/s", true,
 		 "most probes answered to one address (IPv6: to a /64), and to all of them ten times that"},
 		{"probe.key_file", FIELD(probe, key_file), 0, 0, {}, "", true,
 		 "file with a key, the same on all hosts: probes and answers are signed with it, others are dropped; up to four, one "
 		 "a line: the first signs, all of them are taken"},
-		{"probe.mesh", FIELD(probe, mesh), -no_limit, no_limit, {}, "", false,
+		{"probe.mesh", FIELD(probe, mesh), -no_limit, no_limit, {}, "", true,
 		 "other swiftds, https://HOST:9464, one of each rack will do: the page shows what they say of their racks beside "
 		 "this one's"},
-		{"probe.mesh_token_file", FIELD(probe, mesh_token_file), 0, 0, {}, "", false,
+		{"probe.mesh_token_file", FIELD(probe, mesh_token_file), 0, 0, {}, "", true,
 		 "file with the token to show to them: Authorization: Bearer TOKEN"},
-		{"probe.mesh_ca_file", FIELD(probe, mesh_ca_file), 0, 0, {}, "", false,
+		{"probe.mesh_ca_file", FIELD(probe, mesh_ca_file), 0, 0, {}, "", true,
 		 "file with the authorities (PEM) of their certificates; none: the system's"},
 		{"otlp.endpoint", FIELD(otlp, endpoint), 0, 0, {}, "", false,
 		 "OpenTelemetry collector, http://HOST:4318, that gets the metrics as OTLP in JSON; none: nothing is sent"},

@@ -75,6 +75,21 @@ std::string host_of(const std::string &name)
 	return std::count(name.begin(), name.end(), ':') == 1 ? name.substr(0, name.find(':')) : name;
 }
 
+GateLimits gate_limits(const Config::Probe &config)
+{
+	return {std::min<std::int64_t>(config.answers_pps * all_sources, GateLimits{}.rate_pps), config.answers_pps};
+}
+
+void end_thread(const Fd &stop, std::thread &thread)
+{
+	const std::uint64_t one = 1;
+
+	while (stop && write(stop.get(), &one, sizeof(one)) < 0 && errno == EINTR)
+		continue;
+	if (thread.joinable())
+		thread.join();
+}
+
 std::vector<ProbeAddress> bind_addresses(const std::vector<std::string> &listen)
 {
 	std::vector<ProbeAddress> out;
@@ -422,63 +437,86 @@ private:
 
 Probing::~Probing()
 {
-	const std::uint64_t one = 1;
-
-	while (stop_ && write(stop_.get(), &one, sizeof(one)) < 0 && errno == EINTR)
-		continue;
-	for (std::thread *t : {&answering_, &probing_})
-		if (t->joinable())
-			t->join();
+	end_thread(stop_answering_, answering_);
+	end_thread(stop_, probing_);
 }
 
 Result<void> Probing::start(const Config::Probe &config, ProbeInputs inputs)
 {
-	if (!config.listen.empty()) {
-		const GateLimits limits{std::min<std::int64_t>(config.answers_pps * all_sources, GateLimits{}.rate_pps), config.answers_pps};
-		auto server = ProbeServer::open({bind_addresses(config.listen), {}, limits}, inputs.keys);
+	auto change = prepare(config, std::move(inputs));
 
-		if (!server)
-			return Error{"probe.listen: " + server.error().text(), {}, {}, server.error().code};
-		places_ = server->places();
-		server_.emplace(std::move(*server));
-	}
-	order_ = {config, std::move(inputs)};
-	orders_ = 1;
-	begin();
+	if (!change)
+		return change.error();
+	apply(std::move(*change));
 	return {};
 }
 
-void Probing::begin()
+Result<Probing::Change> Probing::prepare(const Config::Probe &config, ProbeInputs inputs) const
 {
-	if (probing_.joinable() || (!server_ && !order_.config.probes()))
-		return;
-	stop_ = Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-	if (server_)
-		answering_ = std::thread([this] { answer(); });
-	probing_ = std::thread([this] { probe(); });
+	Change change{{config, std::move(inputs)}, {}, {}};
+	const auto said = [](const Error &e) { return Error{"probe.listen: " + e.text(), {}, {}, e.code}; };
+
+	if (config.listen == order_.config.listen)
+		return change;
+	if (server_) {
+		auto bound = server_->open_for(bind_addresses(config.listen));
+
+		if (!bound)
+			return said(bound.error());
+		change.bound = std::move(*bound);
+	} else {
+		auto server = ProbeServer::open({bind_addresses(config.listen), {}, gate_limits(config)}, change.order.inputs.keys);
+
+		if (!server)
+			return said(server.error());
+		change.server.emplace(std::move(*server));
+	}
+	return change;
 }
 
-bool Probing::reconfigure(const Config::Probe &config, ProbeInputs inputs)
+bool Probing::apply(Change change)
 {
-	Order wanted{config, std::move(inputs)};
+	const bool limits = change.order.config.answers_pps != order_.config.answers_pps;
+
+	if (change.order == order_)
+		return false;
+	if (change.bound || change.server || limits)
+		end_thread(stop_answering_, answering_);
+	if (change.server)
+		server_.emplace(std::move(*change.server));
+	if (change.bound)
+		server_->take(std::move(*change.bound));
+	if (server_ && limits)
+		server_->set_limits(gate_limits(change.order.config));
 	{
 		const std::scoped_lock lock(mutex_);
 
-		if (wanted == order_)
-			return false;
-		order_ = std::move(wanted);
+		order_ = std::move(change.order);
 		orders_++;
+		places_ = server_ ? server_->places() : std::vector<std::string>();
 	}
 	begin();
 	return true;
 }
 
+void Probing::begin()
+{
+	if (answers() && !answering_.joinable()) {
+		stop_answering_ = Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+		answering_ = std::thread([this] { answer(); });
+	}
+	if (probing_.joinable() || (!answers() && !order_.config.probes()))
+		return;
+	stop_ = Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+	probing_ = std::thread([this] { probe(); });
+}
+
 void Probing::answer()
 {
-	std::uint64_t seen = 1;
+	std::uint64_t seen = 0;
 	std::int64_t complained_ns = 0;
-	RefusalCounts told{};
-	std::vector<pollfd> fds = {{stop_.get(), POLLIN, 0}};
+	RefusalCounts told = server_->refused();
+	std::vector<pollfd> fds = {{stop_answering_.get(), POLLIN, 0}};
 
 	for (const ProbeSocket &s : server_->sockets())
 		fds.push_back({s.fd(), POLLIN, 0}); // POLLERR, for stamps, comes unasked
@@ -556,12 +594,12 @@ void Probing::probe()
 		auto news = std::make_shared<ProbeNews>();
 
 		news->time_s = static_cast<double>(clock_ns(CLOCK_REALTIME)) / real_ns_per_s;
-		news->places = places_;
 		if (mesh)
 			mesh->tell(*news);
 		{
 			const std::scoped_lock lock(mutex_);
 
+			news->places = places_;
 			news->answered = answered_;
 			news->refused = refused_;
 		}

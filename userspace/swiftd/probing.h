@@ -83,10 +83,13 @@ public:
 	Probing &operator=(const Probing &) = delete;
 	~Probing();
 
+	struct Change;
+
 	// Nothing is started if nothing is configured.
 	Result<void> start(const Config::Probe &config, ProbeInputs inputs);
-	// False: nothing that is new.
-	bool reconfigure(const Config::Probe &config, ProbeInputs inputs);
+	// A reload: what can fail, which changes nothing; then the rest. False: nothing that is new.
+	[[nodiscard]] Result<Change> prepare(const Config::Probe &config, ProbeInputs inputs) const;
+	bool apply(Change change);
 
 	[[nodiscard]] const std::vector<std::string> &places() const { return places_; }
 
@@ -102,21 +105,29 @@ private:
 	void answer();
 	void probe();
 	void begin();
+	[[nodiscard]] bool answers() const { return server_ && !server_->sockets().empty(); }
 
 	const Tell tell_;
 	const std::unique_ptr<Nics> nics_ = real_nics();
-	Fd stop_; // eventfd
-	std::optional<ProbeServer> server_; // the answering thread's
-	std::vector<std::string> places_;
+	Fd stop_; // eventfd of the probing thread
+	Fd stop_answering_;
+	std::optional<ProbeServer> server_; // the answering thread's, while it runs
 
 	std::mutex mutex_; // of what follows
 	Order order_;
+	std::vector<std::string> places_;
 	std::uint64_t orders_ = 0;
 	std::uint64_t answered_ = 0;
 	RefusalCounts refused_{};
 
 	std::thread answering_; // the last: they use all above
 	std::thread probing_;
+};
+
+struct Probing::Change {
+	Order order;
+	std::optional<std::vector<ProbeServer::Bound>> bound; // other addresses
+	std::optional<ProbeServer> server; // the first ones
 };
 
 } // namespace swift

@@ -94,6 +94,7 @@ private:
 	void took_a_look(std::shared_ptr<Snapshot> s, std::int64_t next_ns);
 	void could_not_look(const Error &why);
 	void keep_house();
+	void read_mesh(MeshReader::Inputs inputs);
 	void reload();
 	bool take_signal(); // false: leave
 
@@ -178,13 +179,11 @@ Result<void> Service::start()
 		return started;
 	for (const std::string &place : probing_.places())
 		spdlog::info("answering probes on {}", place);
-	if (!config_.probe.mesh.empty()) {
-		auto mesh = MeshReader::start(config_.probe, [this](std::vector<ProbePairRow> pairs) { store_.put_mesh(std::move(pairs)); });
+	auto mesh = MeshReader::read(config_.probe);
 
-		if (!mesh)
-			return Error{"probe.mesh: " + mesh.error().text()};
-		mesh_ = std::move(*mesh);
-	}
+	if (!mesh)
+		return mesh.error();
+	read_mesh(std::move(*mesh));
 	if (!config_.http.listen.empty()) {
 		auto http = start_http(config_.http, store_, facts_);
 
@@ -291,17 +290,32 @@ void Service::keep_house()
 	house_timer_.at(clock_ns(CLOCK_MONOTONIC) + ns_per_s);
 }
 
+void Service::read_mesh(MeshReader::Inputs inputs)
+{
+	if (mesh_ && mesh_->does(config_.probe, inputs))
+		return;
+	mesh_.reset(); // which tells nothing any more
+	if (config_.probe.mesh.empty())
+		store_.put_mesh({});
+	else
+		mesh_ = std::make_unique<MeshReader>(config_.probe, std::move(inputs.post), std::move(inputs.authorization),
+						     [this](std::vector<ProbePairRow> pairs) { store_.put_mesh(std::move(pairs)); });
+}
+
 void Service::reload()
 {
 	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%lld", static_cast<long long>(clock_ns(CLOCK_MONOTONIC) / 1000));
 	auto wanted = load_config(arguments_.config_file, arguments_.overrides, arguments_.config_optional);
 	auto changes = wanted ? config_changes(config_, *wanted) : Result<std::vector<std::string>>(wanted.error());
 	auto inputs = changes ? ProbeInputs::read(wanted->probe) : Result<ProbeInputs>(changes.error());
-	auto renewed = inputs && http_ ? http_->renewed() : Result<std::unique_ptr<HttpServer>>(nullptr);
+	auto mesh = inputs ? MeshReader::read(wanted->probe) : Result<MeshReader::Inputs>(inputs.error());
+	auto probing = mesh ? probing_.prepare(wanted->probe, std::move(*inputs)) : Result<Probing::Change>(mesh.error());
+	auto renewed = !probing ? Result<std::unique_ptr<HttpServer>>(probing.error()) :
+		       http_	? http_->renewed() :
+				  Result<std::unique_ptr<HttpServer>>(nullptr);
 
-	if (!inputs || !renewed) {
-		spdlog::error("reload: {}; everything stays as it was",
-			      (inputs ? renewed.error() : inputs.error()).text());
+	if (!renewed) {
+		spdlog::error("reload: {}; everything stays as it was", renewed.error().text());
 	} else {
 		if (*renewed) {
 			http_ = std::move(*renewed);
@@ -313,8 +327,14 @@ void Service::reload()
 		collector_->reconfigure(config_.collect);
 		tuning_.reconfigure(config_.tune);
 		policing_.reconfigure(config_);
-		if (probing_.reconfigure(config_.probe, std::move(*inputs)) && changes->empty())
+		const std::vector<std::string> answered_on = probing_.places();
+
+		if (probing_.apply(std::move(*probing)) && changes->empty())
 			changes->emplace_back("the files of probe's peers or keys have a new content");
+		for (const std::string &place : probing_.places())
+			if (std::find(answered_on.begin(), answered_on.end(), place) == answered_on.end())
+				changes->emplace_back("answering probes on " + place);
+		read_mesh(std::move(*mesh));
 		told_slow_ = false;
 		for (const std::string &text : *changes)
 			spdlog::info("reload: {}", text);
@@ -379,6 +399,15 @@ int run_service(const ServiceArguments &arguments, const Config &config)
 {
 	start_log(config.log);
 	return Service(arguments, config).run();
+}
+
+Result<void> check_files(const Config &config)
+{
+	const auto inputs = ProbeInputs::read(config.probe);
+
+	if (!inputs)
+		return inputs.error();
+	return {};
 }
 
 int run_once(const Config &config)

@@ -37,6 +37,15 @@ struct ClockRow {
 	std::optional<double> age_s;
 };
 
+// What a link lends as credit; those beyond so many are one, "other".
+struct CreditRow {
+	static constexpr std::size_t most = 64;
+
+	std::string dev;
+	std::uint64_t lent_bytes = 0; // and not come yet
+	std::uint64_t most_bytes = 0; // B
+};
+
 // From the kernel's own tick on.
 inline constexpr std::array<double, 9> busy_edges_s = {0.001, 0.004, 0.016, 0.064, 0.256, 1.024, 4.096, 16.384, 65.536};
 inline constexpr std::array<double, 10> size_edges_bytes = {1 << 10, 1 << 12, 1 << 14, 1 << 16, 1 << 18,
@@ -176,6 +185,7 @@ struct Snapshot {
 	std::map<std::string, std::int64_t> module_counters;
 	SummaryOptions verdicts;
 	std::vector<ClockRow> clocks;
+	std::vector<CreditRow> credit; // of this network namespace; none where credit is off
 	TuneRow tune;
 	PolicyRow policy;
 	std::shared_ptr<const ProbeNews> probes; // the newest then; nullptr: [probe] is not used

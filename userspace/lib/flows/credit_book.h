@@ -67,6 +67,10 @@ private:
 	GenlClient genl_;
 };
 
+// The links alone: the dump begins with them, and is read no further, however many flows there are. @genl is of no use for
+// anything else afterwards. Errors are as book()'s.
+Result<std::vector<CreditLink>> credit_links(GenlClient genl);
+
 [[nodiscard]] std::string_view standing_text(Standing s); // idle, served, link, ..., no_rate, unknown
 [[nodiscard]] bool waits(Standing s); // its sender has told of more than it was lent
 

@@ -39,4 +39,24 @@ Result<CreditBook> CreditClient::book()
 	return book;
 }
 
+Result<std::vector<CreditLink>> credit_links(GenlClient genl)
+{
+	CreditBook book;
+	const auto status = genl.ask(TCP_SWIFT_CMD_CREDIT_GET, NLM_F_DUMP, [](NetlinkRequest &) {}, [&] { book = {}; },
+				     [&](Bytes b, std::uint16_t family, std::uint32_t sequence) {
+					     NetlinkStatus part = parse_credit_book(b, family, book, sequence);
+
+					     // What else comes, and whether it is whole, is of flows.
+					     if (!book.flows.empty()) {
+						     part.done = true;
+						     part.interrupted = false;
+					     }
+					     return part;
+				     });
+
+	if (auto answered = module_answered(status); !answered)
+		return answered.error();
+	return std::move(book.links);
+}
+
 } // namespace swift

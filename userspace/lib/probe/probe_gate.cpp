@@ -143,9 +143,15 @@ bool SourceLimit::take(const Address &from, std::int64_t now_ns)
 }
 
 ProbeGate::ProbeGate(ProbeKeys keys, const GateLimits &limits, std::uint64_t salt, std::int64_t start_ns)
-	: keys_(std::move(keys)), replays_(start_ns, salt), sources_(limits.source_pps, salt),
+	: keys_(std::move(keys)), salt_(salt), replays_(start_ns, salt), sources_(limits.source_pps, salt),
 	  limit_(limits.rate_pps, burst_of(limits.rate_pps))
 {
+}
+
+void ProbeGate::set_limits(const GateLimits &limits)
+{
+	sources_ = SourceLimit(limits.source_pps, salt_);
+	limit_ = RateLimit(limits.rate_pps, burst_of(limits.rate_pps));
 }
 
 // What costs most last, but for the rates: what nobody here has signed takes nothing from who may ask.

@@ -118,9 +118,11 @@ public:
 	std::variant<Passed, Refusal> check(const Packet &packet, std::int64_t mono_ns, std::int64_t real_ns);
 	[[nodiscard]] const ProbeKeys &keys() const { return keys_; }
 	void set_keys(ProbeKeys keys) { keys_ = std::move(keys); }
+	void set_limits(const GateLimits &limits);
 
 private:
 	ProbeKeys keys_;
+	std::uint64_t salt_;
 	ReplayGuard replays_;
 	SourceLimit sources_;
 	RateLimit limit_;

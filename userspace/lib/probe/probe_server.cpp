@@ -19,6 +19,7 @@ std::vector<ProbeAddress> any_address(std::uint16_t port)
 
 Result<ProbeServer> ProbeServer::open(const ProbeServerOptions &options, ProbeKeys keys)
 {
+	std::vector<ProbeAddress> asked;
 	std::vector<ProbeSocket> sockets;
 	std::vector<std::string> places;
 	std::uint64_t salt = 0;
@@ -32,6 +33,7 @@ Result<ProbeServer> ProbeServer::open(const ProbeServerOptions &options, ProbeKe
 			continue;
 		if (!socket)
 			return socket.error();
+		asked.push_back(at);
 		places.push_back(socket->local().text());
 		sockets.push_back(std::move(*socket));
 	}
@@ -39,13 +41,79 @@ Result<ProbeServer> ProbeServer::open(const ProbeServerOptions &options, ProbeKe
 		return Error{"this host has neither IPv4 nor IPv6"};
 	if (getrandom(&salt, sizeof(salt), 0) != sizeof(salt))
 		return errno_error("no random number", errno);
-	return ProbeServer(std::move(sockets), std::move(places),
+	ProbeServer server(std::move(sockets), std::move(places),
 			   ProbeGate(std::move(keys), options.limits, salt, clock_ns(CLOCK_REALTIME)), salt);
+
+	server.asked_ = std::move(asked);
+	return server;
 }
 
 ProbeServer::ProbeServer(std::vector<ProbeSocket> sockets, std::vector<std::string> places, ProbeGate gate, std::uint64_t salt)
 	: sockets_(std::move(sockets)), places_(std::move(places)), sent_(sockets_.size()), gate_(std::move(gate)), memory_(salt)
 {
+}
+
+Result<std::vector<ProbeServer::Bound>> ProbeServer::open_for(const std::vector<ProbeAddress> &bind) const
+{
+	std::vector<bool> kept(sockets_.size());
+	std::vector<Bound> out;
+
+	for (const ProbeAddress &at : bind) {
+		out.push_back({at, {}, {}});
+		for (std::size_t i = 0; i < kept.size() && !out.back().kept; i++)
+			if (!kept[i] && asked_[i] == at) {
+				kept[i] = true;
+				out.back().kept = i;
+			}
+	}
+	// What comes may overlap with what goes, as an address does with all of them.
+	const auto share_what_goes = [&](bool shared) {
+		for (std::size_t i = 0; i < kept.size(); i++)
+			if (!kept[i])
+				sockets_[i].share(shared);
+	};
+
+	for (Bound &b : out) {
+		if (b.kept)
+			continue;
+		auto socket = ProbeSocket::open({b.asked, {}, 0});
+
+		if (!socket && socket.error().code == EADDRINUSE) {
+			share_what_goes(true);
+			socket = ProbeSocket::open({b.asked, {}, 0, true});
+			share_what_goes(false);
+			if (socket)
+				socket->share(false);
+		}
+		// As at the start.
+		if (!socket && bind.size() > 1 && (socket.error().code == EAFNOSUPPORT || socket.error().code == EADDRNOTAVAIL))
+			continue;
+		if (!socket)
+			return socket.error();
+		b.opened = std::move(*socket);
+	}
+	std::erase_if(out, [](const Bound &b) { return !b.kept && !b.opened; });
+	if (out.empty() && !bind.empty())
+		return Error{"this host has neither IPv4 nor IPv6"};
+	return out;
+}
+
+void ProbeServer::take(std::vector<Bound> bound)
+{
+	std::vector<ProbeSocket> sockets;
+	std::vector<SentPackets<SentReply>> sent(bound.size());
+
+	asked_.clear();
+	places_.clear();
+	for (Bound &b : bound) {
+		if (b.kept)
+			sent[sockets.size()] = std::move(sent_[*b.kept]);
+		sockets.push_back(b.kept ? std::move(sockets_[*b.kept]) : std::move(*b.opened));
+		places_.push_back(sockets.back().local().text());
+		asked_.push_back(b.asked);
+	}
+	sockets_ = std::move(sockets);
+	sent_ = std::move(sent);
 }
 
 void ProbeServer::take_stamps(ProbeSocket &s, const SentPackets<SentReply> &sent)

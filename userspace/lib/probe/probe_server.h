@@ -3,7 +3,9 @@
 // Who waits for the sockets is not here.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,6 +32,17 @@ public:
 	[[nodiscard]] const std::vector<std::string> &places() const { return places_; } // it listens there
 	void serve();
 	void set_keys(ProbeKeys keys) { gate_.set_keys(std::move(keys)); }
+	void set_limits(const GateLimits &limits) { gate_.set_limits(limits); }
+
+	// Other addresses, while it runs: first they are opened, which may fail and changes nothing, also while another
+	// thread is in serve(); then they are taken, and what is not among them is closed.
+	struct Bound {
+		ProbeAddress asked;
+		std::optional<std::size_t> kept; // of sockets()
+		std::optional<ProbeSocket> opened;
+	};
+	[[nodiscard]] Result<std::vector<Bound>> open_for(const std::vector<ProbeAddress> &bind) const; // none will do
+	void take(std::vector<Bound> bound);
 
 	[[nodiscard]] std::uint64_t answered() const { return answered_; }
 	[[nodiscard]] const RefusalCounts &refused() const { return refused_; }
@@ -46,6 +59,7 @@ private:
 	void take_stamps(ProbeSocket &s, const SentPackets<SentReply> &sent);
 	std::optional<Refusal> answer(ProbeSocket &s, SentPackets<SentReply> &sent, const Datagram &d);
 
+	std::vector<ProbeAddress> asked_; // of each socket
 	std::vector<ProbeSocket> sockets_;
 	std::vector<std::string> places_;
 	std::vector<SentPackets<SentReply>> sent_;

@@ -211,6 +211,7 @@ Result<ProbeSocket> ProbeSocket::open(const ProbeSocketOptions &o)
 	SocketAddress local;
 	const socklen_t size = to_kernel(o.bind, local);
 
+	set(SOL_SOCKET, SO_REUSEADDR, o.shared);
 	if (bind(fd.get(), &local.any, size) < 0)
 		return errno_error("cannot use " + o.bind.endpoint.text(), errno);
 
@@ -228,6 +229,13 @@ Endpoint ProbeSocket::local() const
 
 	getsockname(fd_.get(), &a.any, &size);
 	return from_kernel(a).endpoint;
+}
+
+void ProbeSocket::share(bool shared) const
+{
+	const int value = shared;
+
+	setsockopt(fd_.get(), SOL_SOCKET, SO_REUSEADDR, &value, sizeof(value));
 }
 
 // The kernel counts from 0 when OPT_ID is set anew.

@@ -21,6 +21,8 @@ namespace swift {
 struct ProbeAddress {
 	Endpoint endpoint;
 	std::uint32_t scope = 0; // interface of a link-local address
+
+	bool operator==(const ProbeAddress &) const = default;
 };
 
 // Of HOST, HOST:PORT, ADDRESS, [ADDRESS]:PORT. Looks up no name.
@@ -32,6 +34,7 @@ struct ProbeSocketOptions {
 	ProbeAddress bind; // of the socket's family; all zero: any
 	std::string iface; // empty: any
 	unsigned dscp = 0;
+	bool shared = false; // its address with those that are shared as well
 };
 
 struct Datagram {
@@ -61,6 +64,8 @@ public:
 
 	[[nodiscard]] int fd() const { return fd_.get(); }
 	[[nodiscard]] Endpoint local() const;
+	// Whether another shared socket may have the same address.
+	void share(bool shared) const;
 	// The id under which its stamps will come. A failure starts new ids: stamps still on
 	// their way are lost.
 	struct Reply {

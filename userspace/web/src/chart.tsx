@@ -53,6 +53,18 @@ function withGaps(time_s: number[], columns: Values[], step_s: number): { time_s
 	return { time_s: times, columns: out };
 }
 
+// What is drawn, in words: who does not see it gets the same.
+function inWords(p: Props): string {
+	const [first, last] = [p.time_s[0], p.time_s.at(-1)];
+	if (first === undefined || last === undefined)
+		return `${p.title}: nothing yet`;
+	const lines = p.lines.map((l) => {
+		const known = l.values.filter((v): v is number => v !== null);
+		return known.length ? `${l.label} ${p.format(known.at(-1))}, before from ${p.format(Math.min(...known))} to ${p.format(Math.max(...known))}` : `${l.label} not known`;
+	});
+	return `${p.title}, ${f.clockTime(first)} to ${f.clockTime(last)}: ${lines.join("; ")}`;
+}
+
 export function Chart(p: Props) {
 	const box = useRef<HTMLDivElement>(null);
 	const plot = useRef<uPlot | null>(null);
@@ -131,7 +143,7 @@ export function Chart(p: Props) {
 				))}
 				<span class="at">{at >= 0 ? f.clockTime(gapless.time_s[at]!) : ""}</span>
 			</figcaption>
-			<div ref={box} style={{ height: `${p.height}px` }} />
+			<div ref={box} role="img" aria-label={inWords(p)} style={{ height: `${p.height}px` }} />
 		</figure>
 	);
 }

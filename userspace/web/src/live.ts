@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The newest summary and the short history of each destination: over the stream when it
-// can be had, else by polling; it goes on trying for the stream, and says how it does.
+// can be had, else by polling; it goes on trying for the stream, and says how it does. While
+// nobody sees the page it asks for nothing.
 import { getJson, prefixKey, type DelaySeries, type Summary } from "./api";
 import { readEvents } from "./events";
 
@@ -10,7 +11,20 @@ const stream_retry_s = 5;
 export type Mode = "connecting" | "live" | "polling" | "down";
 
 const now_s = (): number => performance.now() / 1000;
-const sleep = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
+const longest_ms = 2 ** 31 - 1; // that a timer takes
+
+// Or until the page is seen, or is not any more.
+function sleep(ms: number): Promise<void> {
+	return new Promise((done) => {
+		const end = (): void => {
+			clearTimeout(timer);
+			document.removeEventListener("visibilitychange", end);
+			done();
+		};
+		const timer = setTimeout(end, ms);
+		document.addEventListener("visibilitychange", end);
+	});
+}
 
 export class Live {
 	summary: Summary | null = null;
@@ -20,6 +34,7 @@ export class Live {
 	trouble = ""; // why swiftd could not look at the flows since
 	status = 0; // HTTP's, of that error
 
+	private away = false; // nothing was asked for, nor has anything come since
 	step_s = 1; // between two points of the history
 	private fresh_at_s = now_s(); // when time_s last moved, by our clock
 	private fresh_age_s = 0; // how old the data was then
@@ -39,20 +54,28 @@ export class Live {
 		return Math.max(this.summary?.interval_s ?? 1, (this.summary?.interval_ms ?? 0) / 1000);
 	}
 
-	// As swiftd's own /healthz: late by three intervals.
+	// As swiftd's own /healthz: late by three intervals. Who has not been asked is not late.
 	stale(): boolean {
-		return this.summary !== null && this.age_s() > Math.max(3 * this.interval_s(), 3);
+		return this.summary !== null && !this.away && this.age_s() > Math.max(3 * this.interval_s(), 3);
 	}
 
 	async run(): Promise<never> {
 		let stream_at_s = 0;
 		for (;;) {
+			if (document.hidden) {
+				this.away = true;
+				while (document.hidden)
+					await sleep(longest_ms);
+				this.set("connecting", "");
+			}
 			const answered = await this.poll();
+			if (document.hidden)
+				continue;
 			if (answered && now_s() >= stream_at_s) {
 				const began_s = now_s();
 				await this.stream();
-				// One that was good for a while is had again at once; else not too often.
-				stream_at_s = Math.max(now_s(), began_s + stream_retry_s);
+				// One that was good for a while, or that nobody saw, is had again at once; else not too often.
+				stream_at_s = document.hidden ? 0 : Math.max(now_s(), began_s + stream_retry_s);
 				continue;
 			}
 			await sleep(answered ? Math.max(1000, this.interval_s() * 1000) : 1000);
@@ -64,7 +87,7 @@ export class Live {
 			const path = "/api/v1/summary";
 			let answer = await getJson<Summary>(path + (this.summary ? "" : "?history=1"));
 			// What went by unseen is still with swiftd.
-			if (this.summary && answer.body.time_s - this.summary.time_s > 2.5 * this.step_s)
+			if (this.summary && !document.hidden && answer.body.time_s - this.summary.time_s > 2.5 * this.step_s)
 				answer = await getJson<Summary>(`${path}?history=1`);
 			if (answer.body.history)
 				this.replace(answer.body.history);
@@ -78,9 +101,14 @@ export class Live {
 		}
 	}
 
-	// Returns when the stream ends, for whatever reason.
+	// Returns when the stream ends, for whatever reason; at once, when nobody sees the page any more.
 	private async stream(): Promise<void> {
 		const abort = new AbortController();
+		const turned = (): void => {
+			if (document.hidden)
+				abort.abort();
+		};
+		document.addEventListener("visibilitychange", turned);
 		let heard_at_s = now_s();
 		const watch = setInterval(() => {
 			if (now_s() - heard_at_s > 3 * this.interval_s() + 2)
@@ -105,12 +133,14 @@ export class Live {
 			// Polling goes on, and tells if that fails too.
 		} finally {
 			clearInterval(watch);
+			document.removeEventListener("visibilitychange", turned);
 			abort.abort();
 		}
 	}
 
 	private set(mode: Mode, error: string): void {
 		this.mode = mode;
+		this.away &&= mode === "connecting";
 		this.error = error;
 		for (const listener of this.listeners)
 			listener();
