@@ -383,6 +383,21 @@ TEST(ab, a_server_that_is_busy_for_a_moment_is_waited_for)
 	EXPECT_EQ(ab_check(*ab_plan(options(), 0), hosts).size(), 1U);
 }
 
+// Between two tests iperf3's server does not listen.
+TEST(ab, a_server_that_refuses_for_a_moment_is_waited_for)
+{
+	FakeHosts hosts;
+	int refuses = 3;
+
+	hosts.iperf = [&](const AbCommand &c) {
+		return refuses-- > 0 ? says(1, R"({"error":"unable to connect to server: Connection refused"})") :
+				       iperf_says(c, 50, 1000);
+	};
+	EXPECT_TRUE(ab_check(*ab_plan(options(), 0), hosts).empty());
+	refuses = 1000;
+	EXPECT_EQ(ab_check(*ab_plan(options(), 0), hosts).size(), 1U);
+}
+
 TEST(ab, runs_and_what_they_say)
 {
 	FakeHosts hosts;

@@ -15,6 +15,7 @@ namespace {
 constexpr double command_s = 15; // longer than ssh takes to give up
 constexpr double trial_s = 15;
 constexpr int busy_tries = 10;
+constexpr int refused_tries = 4;
 constexpr double busy_pause_s = 0.5;
 constexpr int ssh_failed = 255;
 
@@ -102,8 +103,8 @@ std::string try_leg(const AbPlan &plan, AbHosts &hosts, const AbLeg &leg, const 
 		error = run ? fmt::format("asked for {}, got {}", cc, run->cc) :
 			said.out.empty() ? said.complaint("iperf3 said nothing") :
 					   run.error().text();
-		// It may be our own last one, of which it is not rid yet.
-		if (!iperf_busy(error))
+		// It may be our own last one, of which it is not rid yet; then it listens again.
+		if (!iperf_busy(error) && !(iperf_refused(error) && i + 1 < refused_tries))
 			break;
 		hosts.pause(busy_pause_s);
 	}

@@ -107,4 +107,9 @@ bool iperf_busy(std::string_view error)
 	return error.find("server is busy") != std::string_view::npos;
 }
 
+bool iperf_refused(std::string_view error)
+{
+	return error.find("Connection refused") != std::string_view::npos;
+}
+
 } // namespace swift
