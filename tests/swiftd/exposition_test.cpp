@@ -424,7 +424,7 @@ TEST(Places, WhoHasOneKeepsItForAWhile)
 	EXPECT_EQ(placed(counters), Names{});
 }
 
-// As of groups: most bytes, not who came first; and no place goes to and fro.
+// As of groups: most bytes, not who came first; and no place changes hands again and again.
 TEST(Places, OwnersWithMostTrafficHaveOne)
 {
 	OwnerBook book;
