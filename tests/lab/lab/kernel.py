@@ -18,6 +18,7 @@ from . import OUT, TOP, Failure
 MODULES = ("tcp_swift.ko", "labfab.ko", "labload.ko", "timely.ko", "gcn.ko", "fast.ko", "theta_powertcp.ko")
 FOLDERS = ("kmod", "tests/lab/kmod", "tests/lab/laws")
 
+
 @dataclasses.dataclass
 class Kernel:
     build: str  # folder with `linux`, named by what it was made of
