@@ -255,6 +255,7 @@ static void swift_grant(struct swift_link *link, struct swift_credit *c, u32 byt
 	struct swift_sender *s = c->sender;
 
 	sird_flow_grant(&c->book, bytes);
+	swift_count_add(swift_net_of(c->sk), credit_granted_bytes, bytes);
 	link->grants++;
 	link->clock_bytes = max(link->clock_bytes, c->served_bytes);
 	c->served_bytes += bytes;

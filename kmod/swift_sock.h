@@ -60,6 +60,7 @@
 	X(undos)                                                                           \
 	X(idle_restarts)                                                                   \
 	X(credit_flows) /* gauge: sockets that negotiated credit */                        \
+	X(credit_granted_bytes) /* that senders were lent, beyond what they send unasked */ \
 	X(credit_windows) /* packets whose window credit lowered */                        \
 	X(credit_kicks) /* ACKs that went for a grant alone */                             \
 	X(credit_repeats) /* grants told again after silence */                            \
@@ -125,6 +126,7 @@ static inline struct swift_net *swift_net_of_rcu(const struct sock *sk)
 }
 
 #define swift_count(sn, name) this_cpu_inc((sn)->counters->v[SWIFT_C_##name])
+#define swift_count_add(sn, name, n) this_cpu_add((sn)->counters->v[SWIFT_C_##name], n)
 #define swift_uncount(sn, name) this_cpu_dec((sn)->counters->v[SWIFT_C_##name])
 
 /*
