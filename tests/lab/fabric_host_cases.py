@@ -6,10 +6,9 @@ import socket
 import time
 
 import fabric_net as fn
-from fabric_net import Net, Stats, control, frame, now_ns, path_ps, wire_ps
+from fabric_net import G, Net, Stats, control, frame, now_ns, path_ps, wire_ps
 from tap import near, nearly, ok, same
 
-G = 10**9
 RATE = 100 * G
 LINK = f"h0 h1 {RATE} prop_ns=10"
 # Software's stamp of a frame alone, after its arrival: the interrupt, the way to the softirq, driver and GRO.

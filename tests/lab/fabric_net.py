@@ -22,6 +22,7 @@ OPT_PKTINFO, SCM_TIMESTAMPING_PKTINFO = 1 << 13, 58
 SIOCSHWTSTAMP, SIOCGHWTSTAMP, SIOCOUTQ = 0x89B0, 0x89B1, 0x5411
 SOL_PACKET, PACKET_QDISC_BYPASS, SO_RCVBUFFORCE, SO_SNDBUFFORCE = 263, 20, 33, 32
 ETH_P_IP = 0x0800
+G = 10**9
 OVERHEAD = 24  # preamble, check sequence, gap
 
 
@@ -260,6 +261,11 @@ def wire_ps(length, rate_bps):
 def path_ps(length, links):
     """From the first bit's departure to the last one's arrival; links: (rate_bps, ns until the next port)."""
     return sum(wire_ps(length, rate) + 1000 * max(ns, 1) for rate, ns in links)
+
+
+def first_bit_ns(sent_ns, length, links):
+    """The stamp of a NIC behind these links: when the first bit came in."""
+    return (1000 * sent_ns + path_ps(length, links) - wire_ps(length, links[-1][0])) // 1000
 
 
 class Port:

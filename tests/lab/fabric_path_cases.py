@@ -4,10 +4,9 @@
 import time
 
 import fabric_net as fn
-from fabric_net import Net, Stats, control, frame, wire_ps
+from fabric_net import G, Net, Stats, control, frame, wire_ps
 from tap import ok, same
 
-G = 10**9
 COUNT = 400
 
 

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Cases of test_runner: from many runs' figures to medians, verdicts, comparisons, tables and files."""
+
+import os
+import pathlib
+import tempfile
+
+from lab import experiment, params, results, text
+from runner_common import RAW, cases_of, entry, mistake, near, same, says
+
+
+def factors__are_of_each_tunable_alone():
+    names = dict(params.times([0.25, 4], True))
+    same(names["nothing set"], {})
+    same([names["ai_milli x1/4"], names["ai_milli x4"]], [{"laws.swift.ai_milli": 250}, {"laws.swift.ai_milli": 4000}])
+    for absent in ("beta_milli x4", "split x4", "target_policy x4", "echo x4", "dscp x4", "init_cwnd x1/4"):  # out of range, or no number
+        assert absent not in names, absent
+    same(len({name.rpartition(" ")[0] for name, _ in params.times([0.5], False)} - {"nothing"}), 1)
+    raw = RAW | {"vary": [{"cases": {"few": {"topology.hosts": 3}}}, {"factors": [2]}]}
+    experiment.check_file(raw)
+    case = next(case for case in cases_of(raw=raw) if case.name == "few-ai_milli x2")
+    same(case.spec["laws"]["swift"]["ai_milli"], 2000)
+    says(mistake(experiment.axis_values, {"factors": [2], "key": "x", "values": [1]}), "vary: expected either")
+
+
+def factors__become_a_grid():
+    rows = [entry(case=f"{setup}-{name}", goodput_bps=value * scale_) for setup, scale_ in (("a", 10), ("b", 100))
+            for name, value in (("nothing set", 2), ("ai_milli x1/2", 1), ("ai_milli x2", 3))]
+    found = {"axes": [{"cases": {}}, {"factors": [0.5, 2]}], "summary": results.summarise(rows),
+             "columns": [{"heading": "throughput", "metric": "goodput_bps"}]}
+    tunables, columns, cells = text.grid(found, "goodput_bps")
+    same([tunables, columns], [["ai_milli"], [("a", "x1/2"), ("a", "x2"), ("b", "x1/2"), ("b", "x2")]])
+    same(cells, {("ai_milli", setup, factor): value for setup in "ab" for factor, value in (("x1/2", 0.5), ("x2", 1.5))})
+    says(text.table(found), "a-nothing set", "throughput, over nothing set  a x1/2  a x2  b x1/2  b x2", "ai_milli")
+    assert "ai_milli x2" not in text.table(found)
+
+
+def table__has_the_experiments_own_columns_first():
+    one = experiment.Experiment("test", RAW | {"ccs": ["swift"], "vary": [], "column": [
+        {"heading": "p99 ms", "metric": "fct_ns.p99", "unit": "ms"}, {"heading": "none", "metric": "groups.y.z"}]}, {}, 1.0)
+    found = results.assemble(one, experiment.cases(one), one.ccs, 1, [entry(goodput_bps=3e9, fct_ns={"p99": 2_500_000})], "6.12", "abc")
+    same([line.split() for line in text.table(found).splitlines()], [["p99", "ms", "goodput", "Gb/s"], ["swift", "2.50", "3.00"]])
+    says(mistake(experiment.check_file, {"column": [{"heading": "x"}]}), "column: heading and metric")
+
+
+def summary__is_of_medians():
+    rows = results.summarise([entry(seed=s, a=v, b={"c": v}) for s, v in ((1, 5), (2, 1), (3, 3))])
+    same(rows[0]["metrics"]["b.c"], {"median": 3.0, "min": 1, "max": 5})
+    same(rows[0]["seeds"], 3)
+
+
+def verdicts():
+    rows = results.summarise([entry(a=10), entry(cc="gcn", case="x", a=20)])
+
+    def verdict(scale=1.0, **one):
+        return results.judge({"what": "", **one}, rows, scale)["verdict"]
+
+    same(verdict(of="swift.a", min=10), "met")
+    same(verdict(of="swift.a", max=9), "missed")
+    same(verdict(of="gcn/x.a", near=21, within=0.1), "met")
+    same(verdict(of="gcn/x.a", near=30), "missed")
+    same(verdict(of="gcn/x.a", over="swift.a", min=2, max=2), "met")
+    same(verdict(of="swift.a", paper=3), "not judged")
+    same(verdict(0.5, of="swift.a", max=9), "not judged at this scale")
+    same(verdict(0.5, of="swift.a", max=9, smoke_max=11), "met")
+    same(verdict(of="gcn.a", min=1), "not run")
+    same(verdict(of="swift.b", min=1), "not measured")
+
+
+def compare__tells_what_moved():
+    def result(*values, hosts=3):
+        return {"parameters": {"hosts": hosts}, "summary": results.summarise([entry(seed=i, a=v, b=1) for i, v in enumerate(values)])}
+    found = results.compare(result(100, 101), result(120, 121))
+    same([(m["metric"], m["beyond_spread"], found["parameters"]) for m in found["moved"]], [("a", True, [])])
+    near(found["moved"][0]["change"], 20 / 100.5, 1e-6)
+    same(results.compare(result(100, 130), result(120, 121), 0.01)["moved"][0]["beyond_spread"], False)
+    same(results.compare(result(1), result(1, hosts=4))["parameters"], ["hosts: 3 -> 4"])
+
+
+def figures__have_units():
+    same([text.figure(49.5e9, "Gb/s"), text.figure(None, "us"), text.figure(0.91, "")], ["49.5 Gb/s", "-", "0.91"])
+
+
+def write__leaves_all_or_nothing():
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "a/x.json")
+        results.write(path, "one")
+        try:
+            results.write(path, 2)
+        except TypeError:
+            pass
+        same([pathlib.Path(path).read_text(), os.listdir(os.path.dirname(path))], ["one", ["x.json"]])
+        says(mistake(results.write, "/proc/no/x.json", "a"), "/proc/no/x.json")
