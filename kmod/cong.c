@@ -307,6 +307,7 @@ static void swift_fill_sample(const struct sock *sk, struct swift_sock *ss,
 	/* A quarter that holds a flow says nothing about its whole window. */
 	in->cwnd_limited = tp->is_cwnd_limited && !ss->drained;
 	in->hops = swift_hops(ss);
+	in->short_sized = !ss->full_sized;
 	/*
 	 * A lone packet, no echo, and longer than any path here: a peer without Swift
 	 * delayed its ACK (by 40 ms), which says nothing about the path.
@@ -393,7 +394,7 @@ static __always_inline void swift_decide(struct sock *sk, struct swift_sock *ss,
 	if (!in->rtt_ns)
 		return;
 
-	if (out.base_sample_ns && ss->full_sized && p->target_policy != SWIFT_TARGET_STATIC)
+	if (out.base_sample_ns && p->target_policy != SWIFT_TARGET_STATIC)
 		swift_path_learn(ss->path_key, p, in->now_ns, out.base_sample_ns);
 	if (in->has_echo)
 		WRITE_ONCE(ss->echo_misses, 0);

@@ -76,6 +76,7 @@ struct swift_sample {
 	u8 has_echo; /* and this ACK carries it */
 	u8 cwnd_limited; /* the window, not the application, held the flow (D2) */
 	u32 path_base_ns; /* smallest of the host's flows on this path; 0 = unknown (D10) */
+	u8 short_sized; /* rtt_ns is not known to be of a full packet (D7) */
 };
 
 enum swift_action {
@@ -146,6 +147,18 @@ SWIFT_INLINE void swift_base_feed(struct swift_base *b, const struct swift_param
 		b->delay_ns[0] = delay_ns;
 	else if (delay_ns < b->delay_ns[0])
 		b->delay_ns[0] -= (b->delay_ns[0] - delay_ns + 1) / 2;
+}
+
+/*
+ * A short packet is on each link for less time than a full one: it may tell of a longer path, not
+ * of a shorter one. At 1 Gb/s a packet of 9000 bytes alone takes 144 us over two links, and who
+ * goes by the last piece of a message has a target that no full packet ever meets.
+ */
+static inline u32 swift_base_sample_ns(const struct swift_base *b, u32 delay_ns, bool short_sized)
+{
+	u32 base_ns = swift_base_ns(b);
+
+	return short_sized && base_ns != SWIFT_U32_MAX ? swift_max_u32(base_ns, delay_ns) : delay_ns;
 }
 
 /* --- A flow ---------------------------------------------------------------------- */
@@ -541,8 +554,9 @@ SWIFT_INLINE void swift_endpoint_feed(struct swift_state *s, const struct swift_
 static inline void swift_on_ack_v0(struct swift_state *s, const struct swift_params *p,
 				   const struct swift_sample *in, struct swift_verdict *out)
 {
-	out->base_sample_ns = in->rtt_ns;
-	swift_base_feed(&s->base, p, in->now_ns, in->rtt_ns);
+	out->base_sample_ns = in->short_sized ? 0 : in->rtt_ns;
+	swift_base_feed(&s->base, p, in->now_ns,
+			swift_base_sample_ns(&s->base, in->rtt_ns, in->short_sized));
 	swift_fabric_feed(s, p, in->rtt_ns);
 	out->fabric_target_ns = swift_target_ns(s, p, in->hops, in->path_base_ns);
 	s->starting &= s->fabric_ns < out->fabric_target_ns;
@@ -580,8 +594,9 @@ SWIFT_INLINE void swift_on_ack(struct swift_state *s, const struct swift_params 
 	}
 
 	if (!guessed && !out->clamped) { /* a smallest value keeps a wrong one for long */
-		out->base_sample_ns = out->fabric_ns;
-		swift_base_feed(&s->base, p, in->now_ns, out->fabric_ns);
+		out->base_sample_ns = in->short_sized ? 0 : out->fabric_ns;
+		swift_base_feed(&s->base, p, in->now_ns,
+				swift_base_sample_ns(&s->base, out->fabric_ns, in->short_sized));
 	}
 	swift_fabric_feed(s, p, out->fabric_ns);
 	out->fabric_target_ns = swift_target_ns(s, p, in->hops, in->path_base_ns);

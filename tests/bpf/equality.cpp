@@ -144,6 +144,7 @@ void next_event(Draw &draw, law_step &l, swift_tunables &tunables)
 	l.swift.sample.has_echo = l.swift.sample.echo_expected && draw.one_in(2);
 	l.swift.sample.cwnd_limited = !draw.one_in(4);
 	l.swift.sample.path_base_ns = draw.one_in(2) ? 0 : draw.any32(1, 10000000);
+	l.swift.sample.short_sized = draw.one_in(4);
 
 	l.timely.sample.now_ns = l.now_ns;
 	l.timely.sample.app_Bps = draw.one_in(2) ? ~0ULL : draw.any(0, 1ULL << 36);

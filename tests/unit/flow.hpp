@@ -65,6 +65,7 @@ struct Flow {
 		bool has_echo = true;
 		bool cwnd_limited = true;
 		u32 path_base_ns = 0;
+		bool short_sized = false;
 	};
 
 	explicit Flow(const swift_tunables &t = tunables())
@@ -92,7 +93,7 @@ struct Flow {
 	Flow &ack(const Ack &a)
 	{
 		swift_sample in = {now_ns, a.rtt_ns, a.remote_ns, a.local_ns, a.acked_pkts, a.hops,
-				   a.echo_expected, a.has_echo, a.cwnd_limited, a.path_base_ns};
+				   a.echo_expected, a.has_echo, a.cwnd_limited, a.path_base_ns, a.short_sized};
 
 		swift_on_ack(&s, &p, &in, &v);
 		return *this;

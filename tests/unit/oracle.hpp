@@ -149,11 +149,14 @@ inline double target_delay(const State &s, const Params &p, unsigned hops, doubl
 }
 
 /* D7: what delays of the last window of time fell to, half way to each; in two halves. */
-inline void feed_base_delay(State &s, const Params &p, u64 now, double delay)
+inline void feed_base_delay(State &s, const Params &p, u64 now, double delay, bool short_sized)
 {
+	double known = std::min(s.base_delay[0], s.base_delay[1]);
 	u64 window = u64(p.t.rtt_window_ms) * 1000000;
 	u64 age = s64(now - s.base_since) < 0 ? 0 : now - s.base_since; /* shared by CPUs */
 
+	if (short_sized && known != kNone) /* it tells of a longer path alone */
+		delay = std::max(delay, known);
 	if (age >= window / 2) {
 		s.base_delay[1] = age >= window ? kNone : s.base_delay[0];
 		s.base_delay[0] = kNone;
@@ -307,7 +310,7 @@ inline Reading on_ack(State &s, const Params &p, const swift_sample &in, const D
 	};
 
 	if (!p.t.split) { /* Swift-v0: Algorithm 1 on the RTT */
-		feed_base_delay(s, p, in.now_ns, in.rtt_ns);
+		feed_base_delay(s, p, in.now_ns, in.rtt_ns, in.short_sized);
 		feed_fabric_delay(s, p, in.rtt_ns);
 		r.reacted_fabric_delay = s.fabric_delay;
 		bool fabric_below = below_fabric_target(s.fabric_delay);
@@ -322,7 +325,7 @@ inline Reading on_ack(State &s, const Params &p, const swift_sample &in, const D
 
 	/* D7: "seen" is neither what was guessed nor what cannot be. */
 	if (!guessed && !r.clamped)
-		feed_base_delay(s, p, in.now_ns, r.fabric_delay);
+		feed_base_delay(s, p, in.now_ns, r.fabric_delay, in.short_sized);
 	feed_fabric_delay(s, p, r.fabric_delay);
 	r.reacted_fabric_delay = s.fabric_delay;
 	bool fabric_below = below_fabric_target(s.fabric_delay);

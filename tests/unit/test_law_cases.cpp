@@ -751,6 +751,30 @@ TEST(base_delay, D5_is_not_learnt_from_a_guessed_remote_part)
 	EXPECT_EQ(f.v.fabric_target_ns, us(400));
 }
 
+/* The last piece of a message is on a link of 1 Gb/s for a part of the time that a full packet is. */
+TEST(base_delay, of_short_packets_is_never_less_than_of_full_ones)
+{
+	for (u32 split : {0, 1}) {
+		Flow f(plain({{"split", split}, {"target_policy", SWIFT_TARGET_BASE_RTT_PLUS}}));
+		const u64 half_ns = u64(f.p.rtt_window_ns) / 2;
+
+		f.ack({.rtt_ns = us(40), .short_sized = true}); /* nothing else is known */
+		EXPECT_EQ(swift_base_ns(&f.s.base), us(40));
+		EXPECT_EQ(f.v.base_sample_ns, 0U); /* others have full ones to go by */
+		f.wait(2 * half_ns).ack({.rtt_ns = us(150)});
+		f.ack({.rtt_ns = us(70), .short_sized = true});
+		EXPECT_EQ(swift_base_ns(&f.s.base), us(150));
+		f.wait(half_ns).ack({.rtt_ns = us(70), .short_sized = true}); /* begins a half */
+		f.wait(half_ns).ack({.rtt_ns = us(70), .short_sized = true});
+		EXPECT_EQ(swift_base_ns(&f.s.base), us(150));
+		f.wait(half_ns).ack({.rtt_ns = us(400), .short_sized = true}); /* the path is longer now */
+		f.wait(half_ns).ack({.rtt_ns = us(400), .short_sized = true});
+		EXPECT_EQ(swift_base_ns(&f.s.base), us(400));
+		f.ack({.rtt_ns = us(300)});
+		EXPECT_EQ(swift_base_ns(&f.s.base), us(350)); /* half way, as ever */
+	}
+}
+
 TEST(base_delay, is_not_learnt_from_an_impossible_claim)
 {
 	Flow f(tunables({{"fs_range_ns", 0}, {"target_policy", SWIFT_TARGET_BASE_RTT}}));

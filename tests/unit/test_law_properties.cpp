@@ -95,6 +95,7 @@ swift_sample draw_sample(Draw &d, const swift_params &p, u64 now_ns)
 	in.has_echo = !d.one_in(3);
 	in.cwnd_limited = !d.one_in(5);
 	in.path_base_ns = d.one_in(2) ? 0 : draw_rtt(d, p);
+	in.short_sized = d.one_in(4);
 	return in;
 }
 
@@ -179,11 +180,11 @@ std::string Step::story() const
 
 	std::snprintf(text, sizeof(text),
 		      "event %d now %llu rtt %u | remote %u local %u acked %u hops %u expected %u "
-		      "echo %u limited %u path %u\n"
+		      "echo %u limited %u path %u short %u\n"
 		      "before f %u (dec %llu) e %u (dec %llu) ewma %u has %u retx %u base %u %u\n"
 		      "after  f %u (dec %llu) e %u (dec %llu) ewma %u target %u actions %u %u\n",
 		      event, (unsigned long long)now_ns, rtt_ns, in.remote_ns, in.local_ns,
-		      in.acked_pkts, in.hops, in.echo_expected, in.has_echo, in.cwnd_limited, in.path_base_ns,
+		      in.acked_pkts, in.hops, in.echo_expected, in.has_echo, in.cwnd_limited, in.path_base_ns, in.short_sized,
 		      before.fabric.cwnd_q16, (unsigned long long)before.fabric.last_decrease_ns,
 		      before.endpoint.cwnd_q16,
 		      (unsigned long long)before.endpoint.last_decrease_ns, before.endpoint_ns,

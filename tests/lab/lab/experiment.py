@@ -7,6 +7,7 @@ has none of by then comes from the testbed's set of tunables (params.py)."""
 
 import copy
 import dataclasses
+import fnmatch
 import functools
 import itertools
 import tomllib
@@ -65,7 +66,8 @@ AXIS = {
     "full": listing([], "names of those that are only run whole, at a scale of 1"),
 }
 EXPECT = {
-    "what": text(None, "of which figure"), "of": text(None, "LAW[/CASE].METRIC"), "over": text("", "divided by"),
+    "what": text(None, "of which figure"), "of": text(None, "LAW[/CASE].METRIC; a * in CASE: one expectation for each that it fits"),
+    "over": text("", "divided by"),
     "paper": number(None, -1e18, 1e18, "the paper's figure"), "unit": text("", "that figures are shown in"),
     "min": number(None, -1e18, 1e18, ""), "max": number(None, -1e18, 1e18, ""),
     "near": number(None, -1e18, 1e18, ""), "within": number(0.1, 0, 10, "of near, relative"),
@@ -254,6 +256,26 @@ def check_file(raw):
     params.check_subject(raw)
 
 
+def expand(raw):
+    """An expectation for each case that the pattern in `of` fits; a * in `over` is the same case."""
+    names = ["-".join(name for name, _ in combination)
+             for combination in itertools.product(*(axis_values(axis) for axis in raw.get("vary", [])))]
+    result = []
+    for one in raw.get("expect", []):
+        law, _, rest = one["of"].partition("/")
+        pattern, _, metric = rest.partition(".")
+        if "*" not in pattern:
+            result.append(one)
+            continue
+        fitting = fnmatch.filter(names, pattern)
+        if not fitting:
+            raise Mistake(f"expect.of={one['of']}: no case fits; there are {', '.join(names)}")
+        for name in fitting:
+            result.append({**one, "what": f"{name}: {one['what']}", "of": f"{law}/{name}.{metric}",
+                           "over": one.get("over", "").replace("*", name)})
+    return result
+
+
 def cases(experiment):
     """Each case, checked. Every error is raised here, before anything starts."""
     result = []
@@ -292,6 +314,7 @@ def read(name, settings=None, scale=1.0, asked=None):
     try:
         raw = tomllib.loads(path.read_text(encoding="utf-8"))
         check_file(raw)
+        raw["expect"] = expand(raw)
         return Experiment(name, raw, settings or {}, scale, asked)
     except tomllib.TOMLDecodeError as error:
         raise Mistake(f"{path.name}: {error}") from None
