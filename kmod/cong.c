@@ -812,13 +812,17 @@ static void swift_release(struct sock *sk)
 		tcp_snd_cwnd_set(tcp_sk(sk), swift_cwnd_q16(&ss->law) >> SWIFT_Q16_SHIFT);
 }
 
-/* An RTT well below the guard: it was a queue, and not the path, that looked long. */
+/*
+ * An RTT well below the guard: it was a queue, and not the path, that looked long. Not of a socket
+ * that was disconnected: TCP leaves it our ops, and measures its next handshake before init().
+ */
 static void swift_guarded_acked(struct sock *sk, const struct ack_sample *sample)
 {
 	const struct swift_net *sn = swift_net_of(sk);
 	struct swift_sock *ss = swift_sk(sk);
 
-	if (sample->rtt_us < 0 || inet_csk(sk)->icsk_ca_state != TCP_CA_Open ||
+	if (!ss->guarded || sample->rtt_us < 0 ||
+	    inet_csk(sk)->icsk_ca_state != TCP_CA_Open ||
 	    sample->rtt_us * 2ULL * NSEC_PER_USEC > READ_ONCE(sn->max_rtt_ns))
 		return;
 	swift_uncount(sn, guarded_flows);

@@ -252,6 +252,32 @@ def deferred_long():
     expect(deferred_accept(100) == 1, "a flow on a long path is not guarded")
 
 
+def guarded_again():
+    """A guarded socket that is disconnected, and connected again, on a short path, is counted once."""
+    def gauges():
+        return counter("h1", "flows"), counter("h1", "guarded_flows")
+
+    wait_until("no flow is left", lambda: gauges() == (0, 0))
+    tune("h1", max_rtt_ns=50 * MS)
+    delay(100)
+    client, server = connect()
+    acked_ms(client)
+    expect(gauges() == (0, 1), f"on a long path: flows, guarded: {gauges()}")
+    unspecified = struct.pack("H14x", socket.AF_UNSPEC)
+    expect(not libc.connect(client.fileno(), unspecified, len(unspecified)), f"disconnect: errno {ctypes.get_errno()}")
+    expect(gauges() == (0, 0), f"disconnected: flows, guarded: {gauges()}")
+    server.close()
+    delay(1)
+    listener = listen()
+    enter("h1")
+    client.connect(("10.0.1.2", PORT))
+    server = accept(listener)
+    acked_ms(client)
+    expect(gauges() == (1, 0), f"connected again, on a short path: flows, guarded: {gauges()}")
+    client.close()
+    wait_until("it is gone", lambda: gauges() == (0, 0), 10)
+
+
 def vrf():
     """LOCAL_OUT sees packets twice. An option that is twice in a header counts as malformed."""
     before = {netns: {name: counter(netns, name) for name in ("echo_flows_total", "echoes_malformed")}

@@ -25,6 +25,7 @@ ok 'edges: a half-closed receiver acknowledges at once' edge half_closed
 ok 'edges: with data both ways ACKs have their echo' edge echoes_both_ways
 ok 'edges: deferred accept on a short path: no guard' edge deferred_short
 ok 'edges: deferred accept on a long path: guarded' edge deferred_long
+ok 'edges: a guarded socket that is connected again is counted once' edge guarded_again
 ok 'edges: chosen between SYN and SYN-ACK' edge syn_sent_first
 ok 'edges: chosen again between SYN and SYN-ACK, with echo' edge syn_sent_again
 ok 'edges: a delayed ACK is no sample of the path' edge delayed_ack
