@@ -84,7 +84,8 @@ protected:
 		s->flows = std::make_shared<FlowSet>();
 		s->policy = policing->row();
 		store.put(std::move(s));
-		return nlohmann::json::parse(*respond({"GET", "/api/v1/policy"}, {store, {"host", "6.12"}, {}, 0, 0}).body);
+		return nlohmann::json::parse(
+			*respond({"GET", "/api/v1/policy"}, {store, {"host", "6.12"}, {}, 0, 0}).body);
 	}
 	// "in_force 1, put_back 1"
 	std::string events()
@@ -392,7 +393,8 @@ TEST_F(PolicingTest, WithoutAPolicyThereIsNothingToTell)
 
 TEST_F(PolicingTest, TellsWhatItHasSet)
 {
-	put(policy("1", 30'000) + "target_policy = \"static\"\n[[target]]\nclass = 26\nbase_target_ns = 60000\n");
+	put(policy("1", 30'000) +
+	    "target_policy = \"static\"\n[[target]]\nclass = 26\nbase_target_ns = 60000\n");
 	start();
 	look();
 	auto j = told();
@@ -402,13 +404,16 @@ TEST_F(PolicingTest, TellsWhatItHasSet)
 	EXPECT_EQ(j["events"][0]["author"], "me");
 	EXPECT_EQ(j["policy"]["since_s"], start_s);
 	// Not the other class's, nor what no rule names.
-	EXPECT_EQ(j["targets"],
-		  (nlohmann::json{{{"place", "net.ipv4.tcp_swift"}, {"tunable", "base_target_ns"}, {"before", "25000"}, {"value", "30000"}, {"lost", nullptr}},
-				  {{"place", "net.ipv4.tcp_swift"},
-				   {"tunable", "target_policy"},
-				   {"before", "base_rtt_plus"},
-				   {"value", "static"},
-				   {"lost", nullptr}}}));
+	EXPECT_EQ(j["targets"], (nlohmann::json{{{"place", "net.ipv4.tcp_swift"},
+						 {"tunable", "base_target_ns"},
+						 {"before", "25000"},
+						 {"value", "30000"},
+						 {"lost", nullptr}},
+						{{"place", "net.ipv4.tcp_swift"},
+						 {"tunable", "target_policy"},
+						 {"before", "base_rtt_plus"},
+						 {"value", "static"},
+						 {"lost", nullptr}}}));
 	system.files["/proc/sys/net/ipv4/tcp_swift/base_target_ns"] = "77000\n";
 	look_until("overridden", 70);
 	EXPECT_EQ(events(), "in_force 1, overridden 1");
@@ -441,7 +446,8 @@ TEST_F(PolicingTest, TellsWhatTheGuardPutBackAndWhatIsInForceThen)
 	auto j = told();
 
 	EXPECT_EQ(j["events"][3]["reason"], policing->row().reason);
-	EXPECT_NE(j["events"][3]["reason"].get<std::string>().find("net.ipv4.tcp_swift: throughput"), std::string::npos);
+	EXPECT_NE(j["events"][3]["reason"].get<std::string>().find("net.ipv4.tcp_swift: throughput"),
+		  std::string::npos);
 	EXPECT_EQ(j["events"][4]["reason"], "again, after 2");
 	EXPECT_EQ(j["policy"]["version"], "1");
 	EXPECT_EQ(j["targets"][0]["value"], "26000");
@@ -495,7 +501,8 @@ TEST_F(PolicingTest, TheHistoryIsBounded)
 {
 	start();
 	for (int i = 0; i < 100; i++) {
-		put(policy(std::to_string(i), i % 2 ? 30'000 : 31'000) + "[" + std::string(i % 2 ? 9000 : 0, 'x') + "]\n");
+		put(policy(std::to_string(i), i % 2 ? 30'000 : 31'000) + "[" +
+		    std::string(i % 2 ? 9000 : 0, 'x') + "]\n");
 		policing->reconfigure(config);
 		look();
 		put(policy(std::to_string(i), 9));
@@ -512,7 +519,9 @@ TEST_F(PolicingTest, TheHistoryIsBounded)
 TEST_F(PolicingTest, IsToldWhileTheFlowsCannotBeLookedAt)
 {
 	Store store;
-	const auto get = [&](const char *target) { return respond({"GET", target}, {store, {"host", "6.12"}, {}, 0, 0}); };
+	const auto get = [&](const char *target) {
+		return respond({"GET", target}, {store, {"host", "6.12"}, {}, 0, 0});
+	};
 
 	EXPECT_EQ(get("/api/v1/policy").status, 503U);
 	EXPECT_EQ(get("/api/v1/policy?x=1").status, 400U);

@@ -60,7 +60,8 @@ void Policing::enter(const std::string &state, const std::string &reason)
 }
 
 // Told once, however often it is met. @of: whose it is, if that is known; @event: if it is not called as @state.
-void Policing::trouble(const std::string &state, const std::string &reason, const Policy *of, const std::string &event)
+void Policing::trouble(const std::string &state, const std::string &reason, const Policy *of,
+		       const std::string &event)
 {
 	if (row_.reason != reason) {
 		spdlog::warn("policy: {}", reason);
@@ -235,7 +236,8 @@ void Policing::end(const std::string &by, const std::string &why, bool to_base)
 
 	if (auto ok = run_->end(by, why, time_s_, to_base); !ok)
 		return trouble(row_.state,
-			       fmt::format("{} cannot be taken back, and will be: {}", name, refusal_text(ok.error())),
+			       fmt::format("{} cannot be taken back, and will be: {}", name,
+					   refusal_text(ok.error())),
 			       &policy, "failed");
 	row_.ended[by]++;
 	note(ended_event(by), &policy, why);
@@ -252,8 +254,8 @@ void Policing::turn(bool old)
 {
 	if (auto ok = run_->turn(old); !ok) {
 		trouble(row_.state,
-			"the guard cannot set targets, and judges no more: " + refusal_text(ok.error()), &*run_->policy(),
-			"failed");
+			"the guard cannot set targets, and judges no more: " + refusal_text(ok.error()),
+			&*run_->policy(), "failed");
 		guard_.reset();
 		(void)!run_->turn(false);
 	}

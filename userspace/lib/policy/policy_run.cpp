@@ -363,11 +363,13 @@ std::vector<PolicyTarget> PolicyRun::targets() const
 		const auto &p = record_.places[i];
 		// Of rules for several classes, the one that is set tells itself by its values.
 		const auto named = [&](const std::string &tunable, const std::string &value) {
-			return std::any_of(policy_->rules.begin(), policy_->rules.end(), [&](const PolicyRule &r) {
-				const auto set = r.set.find(tunable);
+			return std::any_of(policy_->rules.begin(), policy_->rules.end(),
+					   [&](const PolicyRule &r) {
+						   const auto set = r.set.find(tunable);
 
-				return r.of == p.of && r.prefix == p.prefix && set != r.set.end() && set->second == value;
-			});
+						   return r.of == p.of && r.prefix == p.prefix &&
+							  set != r.set.end() && set->second == value;
+					   });
 		};
 
 		if (!p.ruled)
@@ -378,7 +380,8 @@ std::vector<PolicyTarget> PolicyRun::targets() const
 			const auto before = p.base.targets.find(tunable);
 
 			all.push_back({held_[i].place->name(), tunable,
-				       before == p.base.targets.end() ? std::nullopt : std::optional(before->second),
+				       before == p.base.targets.end() ? std::nullopt :
+									std::optional(before->second),
 				       value, held_[i].lost});
 		}
 	}
