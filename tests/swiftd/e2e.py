@@ -227,6 +227,7 @@ def test_answers_are_as_the_schema_says(program):
         check("flow", service.json("/api/v1/flows/" + got["flows"][0]["id"]))
         check("config", service.json("/api/v1/config"))
         check("probes", service.json("/api/v1/probes"))  # there are none
+        check("policy_detail", service.json("/api/v1/policy"))  # nor is there one
         check("state", {"version": 1, "time_s": 1.5, "collecting": False, "error": "why"})
         check("error", json.loads(service.get("/api/v1/flows?limit=0")[1]))
         # And swiftctl's, of the same flows.

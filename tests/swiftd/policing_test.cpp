@@ -10,6 +10,7 @@
 #include "fake_knob.h"
 #include "metrics.h"
 #include "policing.h"
+#include "schema.h"
 
 using namespace swift;
 using namespace swift_test;
@@ -69,6 +70,32 @@ protected:
 		for (const std::string &line : split(write_metrics(metric_families(s, {}, {}, 0), MetricsForm::text, false), '\n'))
 			if (line.starts_with(begin))
 				all += (all.empty() ? "" : "\n") + line;
+		return all;
+	}
+
+	// What /api/v1/policy says.
+	nlohmann::json told()
+	{
+		Store store;
+		auto s = std::make_shared<Snapshot>();
+
+		s->number = 1;
+		s->time_s = start_s + looks;
+		s->flows = std::make_shared<FlowSet>();
+		s->policy = policing->row();
+		store.put(std::move(s));
+		return nlohmann::json::parse(
+			*respond({"GET", "/api/v1/policy"}, {store, {"host", "6.12"}, {}, 0, 0}).body);
+	}
+	// "in_force 1, put_back 1"
+	std::string events()
+	{
+		const nlohmann::json j = told();
+		std::string all;
+
+		for (const auto &e : j["events"])
+			all += (all.empty() ? "" : ", ") + e["event"].get<std::string>() + " " +
+			       (e["version"].is_null() ? "-" : e["version"].get<std::string>());
 		return all;
 	}
 
@@ -347,6 +374,166 @@ TEST_F(PolicingTest, TargetsThatCannotBeTakenBackAreAfterAll)
 	look();
 	EXPECT_EQ(sysctl("base_target_ns"), "25000");
 	EXPECT_EQ(policing->row().state, "expired");
+}
+
+TEST_F(PolicingTest, WithoutAPolicyThereIsNothingToTell)
+{
+	config.policy.file.clear();
+	start();
+	look();
+	const auto j = told();
+
+	EXPECT_EQ(j["version"], 1);
+	EXPECT_EQ(j["time_s"], start_s + 1);
+	EXPECT_EQ(j["policy"]["state"], "off");
+	EXPECT_EQ(j["policy"]["version"], nullptr);
+	EXPECT_EQ(j["targets"], nlohmann::json::array());
+	EXPECT_EQ(j["events"], nlohmann::json::array());
+}
+
+TEST_F(PolicingTest, TellsWhatItHasSet)
+{
+	put(policy("1", 30'000) +
+	    "target_policy = \"static\"\n[[target]]\nclass = 26\nbase_target_ns = 60000\n");
+	start();
+	look();
+	auto j = told();
+
+	EXPECT_EQ(events(), "in_force 1");
+	EXPECT_EQ(j["events"][0]["time_s"], start_s);
+	EXPECT_EQ(j["events"][0]["author"], "me");
+	EXPECT_EQ(j["policy"]["since_s"], start_s);
+	// Not the other class's, nor what no rule names.
+	EXPECT_EQ(j["targets"], (nlohmann::json{{{"place", "net.ipv4.tcp_swift"},
+						 {"tunable", "base_target_ns"},
+						 {"before", "25000"},
+						 {"value", "30000"},
+						 {"lost", nullptr}},
+						{{"place", "net.ipv4.tcp_swift"},
+						 {"tunable", "target_policy"},
+						 {"before", "base_rtt_plus"},
+						 {"value", "static"},
+						 {"lost", nullptr}}}));
+	system.files["/proc/sys/net/ipv4/tcp_swift/base_target_ns"] = "77000\n";
+	look_until("overridden", 70);
+	EXPECT_EQ(events(), "in_force 1, overridden 1");
+	j = told();
+	EXPECT_NE(j["targets"][0]["lost"].get<std::string>().find("base_target_ns=77000"), std::string::npos);
+
+	SchemaClaims claims;
+
+	claims.claim("policy_detail", j);
+	j["targets"][0]["lost"] = 1;
+	claims.claim("policy_detail", j, false);
+	EXPECT_TRUE(claims.hold());
+}
+
+TEST_F(PolicingTest, TellsWhatTheGuardPutBackAndWhatIsInForceThen)
+{
+	put(policy("1", 26'000));
+	start();
+	for (int i = 0; i < 300 && policing->row().guard != "watching"; i++)
+		look();
+	EXPECT_EQ(events(), "in_force 1, acquitted 1");
+	put(policy("2", 30'000));
+	policing->reconfigure(config);
+	for (int i = 0; i < 40 && policing->row().state != "put_back"; i++) {
+		const bool old = sysctl("base_target_ns") == "26000";
+
+		policing->observe(flows(20'000, old ? 1e6F : 0.4e6F), start_s + looks++);
+	}
+	EXPECT_EQ(events(), "in_force 1, acquitted 1, in_force 2, put_back 2, in_force 1");
+	auto j = told();
+
+	EXPECT_EQ(j["events"][3]["reason"], policing->row().reason);
+	EXPECT_NE(j["events"][3]["reason"].get<std::string>().find("net.ipv4.tcp_swift: throughput"),
+		  std::string::npos);
+	EXPECT_EQ(j["events"][4]["reason"], "again, after 2");
+	EXPECT_EQ(j["policy"]["version"], "1");
+	EXPECT_EQ(j["targets"][0]["value"], "26000");
+
+	SchemaClaims claims;
+
+	claims.claim("policy_detail", j);
+	j["events"][0]["event"] = "born";
+	claims.claim("policy_detail", j, false);
+	EXPECT_TRUE(claims.hold());
+	j = told();
+	// A restart knows the end of it.
+	const double put_back_s = j["events"][3]["time_s"];
+
+	policing.reset();
+	start();
+	looks += 1000;
+	look();
+	EXPECT_EQ(events(), "put_back 2, in_force 1");
+	EXPECT_EQ(told()["events"][0]["time_s"], put_back_s);
+	EXPECT_EQ(told()["events"][1]["time_s"], put_back_s);
+	EXPECT_EQ(told()["events"][0]["reason"], j["events"][3]["reason"]);
+}
+
+TEST_F(PolicingTest, TellsExpiryWithdrawalAndRefusal)
+{
+	put(policy("1", 30'000, "2026-09-21T14:14:00Z"));
+	start();
+	look();
+	looks = 50;
+	look();
+	EXPECT_EQ(events(), "in_force 1, expired 1");
+	EXPECT_EQ(told()["events"][1]["reason"], "it expired at 2026-09-21T14:14:00Z");
+	EXPECT_EQ(told()["targets"], nlohmann::json::array());
+	put(policy("2", 9));
+	policing->reconfigure(config);
+	for (int i = 0; i < 30; i++)
+		look();
+	EXPECT_EQ(events(), "in_force 1, expired 1, refused -");
+	EXPECT_EQ(told()["events"][2]["reason"], policing->row().reason);
+	put(policy("3", 31'000));
+	policing->reconfigure(config);
+	look();
+	system.files.erase(file);
+	policing->reconfigure(config);
+	look();
+	EXPECT_EQ(events(), "in_force 1, expired 1, refused -, in_force 3, withdrawn 3");
+}
+
+TEST_F(PolicingTest, TheHistoryIsBounded)
+{
+	start();
+	for (int i = 0; i < 100; i++) {
+		put(policy(std::to_string(i), i % 2 ? 30'000 : 31'000) + "[" +
+		    std::string(i % 2 ? 9000 : 0, 'x') + "]\n");
+		policing->reconfigure(config);
+		look();
+		put(policy(std::to_string(i), 9));
+		policing->reconfigure(config);
+		look();
+	}
+	const auto j = told();
+
+	EXPECT_EQ(j["events"].size(), PolicyRow::most_events);
+	EXPECT_EQ(j["events"].back()["time_s"], start_s + 199);
+	EXPECT_LT(j.dump().size(), 100'000U);
+}
+
+TEST_F(PolicingTest, IsToldWhileTheFlowsCannotBeLookedAt)
+{
+	Store store;
+	const auto get = [&](const char *target) {
+		return respond({"GET", target}, {store, {"host", "6.12"}, {}, 0, 0});
+	};
+
+	EXPECT_EQ(get("/api/v1/policy").status, 503U);
+	EXPECT_EQ(get("/api/v1/policy?x=1").status, 400U);
+	put(policy("1", 30'000));
+	start();
+	policing->cannot_look(start_s);
+	store.fail({"no sockets", start_s, {}, {}, policing->row()});
+	const auto j = nlohmann::json::parse(*get("/api/v1/policy").body);
+
+	EXPECT_EQ(get("/api/v1/policy").status, 200U);
+	EXPECT_EQ(j["policy"]["state"], "in_force");
+	EXPECT_EQ(j["events"].size(), 1U);
 }
 
 TEST(PolicyOptions, WhatWillNotDoIsNamed)

@@ -54,7 +54,7 @@ export class Mock {
 	constructor({ start_s = 1.7e9, tick = 240 } = {}) {
 		Object.assign(this, { start_s, now: tick, interval_s: 1, interval_ms: 1000, port: 0, streams: new Set(), requests: [] });
 		// What a test may change.
-		Object.assign(this, { empty: false, moduleLoaded: true, histograms: "bpf", refuseStreams: false, told: 0, token: "", nasty: "", dropped: 0, step: 1, samples: 40, wide: false, probing: true });
+		Object.assign(this, { empty: false, moduleLoaded: true, histograms: "bpf", refuseStreams: false, told: 0, token: "", nasty: "", dropped: 0, step: 1, samples: 40, wide: false, probing: true, policyState: "in_force" });
 		// Why no look has succeeded since `now`, and for how long.
 		Object.assign(this, { trouble: "", blind_s: 0 });
 	}
@@ -143,6 +143,7 @@ export class Mock {
 				{ dev: "eth0", state: "fed", offset_ns: -37000412345, drift_ppb: 11840, error_ns: 210, age_s: 0.2 },
 				{ dev: "eth1", state: "unfit", offset_ns: null, drift_ppb: null, error_ns: null, age_s: null },
 			],
+			tune: this.tune(), policy: this.policy().policy,
 		};
 		if (history) {
 			s.history = { step_s: this.step * this.interval_s, prefixes: {} };
@@ -212,6 +213,37 @@ export class Mock {
 		};
 	}
 
+	// Version 2 is in force after 1, unless its guard put it back, it expired, or there never was one.
+	policy() {
+		const state = this.empty ? "off" : this.policyState, at = (minutes) => this.start_s - 60 * minutes;
+		const [author, place] = this.nasty ? [this.nasty, this.nasty] : ["net-eng@example.com", "net.ipv4.tcp_swift"];
+		const long = this.wide ? "w".repeat(60) : "", first = `2026-11-03.1${long}`, second = `2026-11-24.2${long}`;
+		const loss = "net.ipv4.tcp_swift: throughput 18.2 % less (standard error 3.1 %, n=12), and 5 % less is allowed";
+		const event = (minutes, what, version, reason = "") => ({ time_s: at(minutes), event: what, version, author: version && author, reason });
+		const ends = { put_back: [event(3, "put_back", second, loss), event(3, "in_force", first, `again, after ${second}`)], expired: [event(3, "expired", second, "it expired at 2023-11-14T22:10:00Z")], refused: [event(3, "refused", null, "/etc/tcp_swift/policy.toml:7: target.base_target_ns: '9' (allowed: 1000 to 1000000000)")] }[state] ?? [];
+		const version = { in_force: second, refused: second, put_back: first }[state] ?? null, put_back = state === "put_back", there = version !== null;
+		const target = (of, tunable, before, value, lost = null) => ({ place: of, tunable, before, value, lost });
+		return {
+			version: 1, time_s: this.time_s(),
+			policy: {
+				state, reason: ends[0]?.reason ?? "", version, author: there ? author : null, expires_s: there ? this.start_s + 30 * 86400 : null, since_s: there ? at(put_back ? 3 : 40) : null,
+				targets: there ? 3 : 0, guard: there ? "watching" : null, ended: { guard: +put_back, expiry: +(state === "expired"), withdrawal: 0 },
+			},
+			targets: there ? [
+				target(place, "base_target_ns", "25000", put_back ? "30000" : "60000"),
+				target(place, "target_policy", "topology", "static"),
+				target(`bpf_swift ${this.wide ? "2001:db8:8888:8888:8888:8888:8888:0/112" : "10.2.0.0/16"}`, "base_target_ns", null, "120000", "it is base_target_ns=77000, which somebody else has set"),
+			] : [],
+			events: state === "off" ? [] : [event(900, "in_force", first), event(880, "acquitted", first, "the policy stays: after 7 fours of turns: no harm"), event(40, "in_force", second), ...ends],
+		};
+	}
+
+	tune() {
+		const on = !this.empty, past = (minutes, event, from_ns, to_ns, reason) => ({ time_s: this.start_s - 60 * minutes, event, from_ns, to_ns, reason });
+		return { state: on ? "holding" : "off", knob: on ? "net.ipv4.tcp_swift.base_target_ns" : "", base_target_ns: on ? 25000 : null, proposal_ns: on ? 22000 : null, reason: on ? "for another 40 min" : "",
+			events: on ? [past(50, "try", 50000, 25000, "half of it"), past(45, "accepted", 50000, 25000, this.nasty || "throughput 0.1 % less (standard error 0.4 %, n=9), p99 RTT 31 % shorter"), past(44, "settled", 25000, 25000, "the next smaller one cost 2.1 % of throughput")] : [] };
+	}
+
 	config() {
 		const o = (name, value, dflt, unit, reloadable, help, more = {}) => ({ name, value, default: dflt, unit, reloadable, help, ...more });
 		return { version: 1, options: [
@@ -244,6 +276,8 @@ export class Mock {
 			return json(...this.detail(decodeURIComponent(flow[1])));
 		if (path === "/api/v1/probes")
 			return json(200, this.probes(Number(url.searchParams.get("limit") ?? 1000)));
+		if (path === "/api/v1/policy")
+			return json(200, this.policy());
 		if (path === "/api/v1/config")
 			return json(200, this.config());
 		if (path === "/api/v1/stream") {

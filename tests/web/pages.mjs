@@ -299,7 +299,7 @@ async function everythingFits(base, hashes, done) {
 
 portable("narrow and wide: nothing is cut, no page is wider than the screen", async (base) => {
 	const { flows } = await (await fetch(`${base}/api/v1/flows?limit=1`)).json();
-	await everythingFits(base, ["#/", "#/flows", "#/probes", "#/config", ...flows.map((f) => `#/flow/${f.id}`)]);
+	await everythingFits(base, ["#/", "#/flows", "#/probes", "#/tuning", "#/config", ...flows.map((f) => `#/flow/${f.id}`)]);
 });
 
 const luminance = (rgb) => rgb.map((c) => (c / 255 <= 0.03928 ? c / 255 / 12.92 : ((c / 255 + 0.055) / 1.055) ** 2.4)).reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
@@ -345,9 +345,9 @@ mocked("every text stands out from what is behind it, dark and light", async (ba
 	for (const colorScheme of ["dark", "light"])
 		for (const blind of [false, true]) {
 			const v = await View.open(base, "#/", { colorScheme });
-			for (const hash of ["#/", "#/flows", `#/flow/${flow.id}`, "#/probes", "#/config"]) {
+			for (const hash of ["#/", "#/flows", `#/flow/${flow.id}`, "#/probes", "#/tuning", "#/config"]) {
 				await v.go(hash);
-				await until(hash, async () => (await v.count({ "#/": "#slowest tr[data-flow]", "#/flows": "#flows tr[data-flow]", "#/probes": "#peers tr[data-peer]", "#/config": "#config tr[data-option]" }[hash] ?? "#numbers tr")) > 5);
+				await until(hash, async () => (await v.count({ "#/tuning": "#policy-history tr, #tune tr", "#/": "#slowest tr[data-flow]", "#/flows": "#flows tr[data-flow]", "#/probes": "#peers tr[data-peer]", "#/config": "#config tr[data-option]" }[hash] ?? "#numbers tr")) > 5);
 				if (blind) {
 					mock.fail("no sockets are listed");
 					await v.page.locator("#banner.bad").waitFor();
@@ -564,7 +564,7 @@ mocked("opened, polled or with a new stream while swiftd cannot look: one line s
 	mock.interval_ms = 60000; // old numbers alone would not be said
 	mock.refuseStreams = true;
 	mock.fail(why, 125);
-	for (const hash of ["#/", "#/flows", "#/probes", "#/config"]) {
+	for (const hash of ["#/", "#/flows", "#/probes", "#/tuning", "#/config"]) {
 		const v = await View.open(base, hash);
 		await v.state("polling");
 		await until(`the banner, by the summary alone, on ${hash}`, async () => says.exec(await v.text("#banner"))?.[1] === "2");
@@ -611,8 +611,8 @@ mocked("data that was old when the page came is called old", async (base, mock) 
 mocked("nothing is cut where all that is shown is at its widest", async (base, mock) => {
 	Object.assign(mock, { samples: 123456789, wide: true, moduleLoaded: false, histograms: "sampled", dropped: 123456 });
 	const [flow] = mock.flows();
-	await everythingFits(base, ["#/", "#/flows", `#/flow/${flow.id}`, "#/probes", "#/config"], async (v, hash) => {
-		await until("it is there", async () => (await v.count({ "#/": "#slowest tr[data-flow]", "#/flows": "#flows tr[data-flow]", "#/probes": "#peers tr[data-peer]", "#/config": "#config tr[data-option]" }[hash] ?? "#numbers tr")) > 5);
+	await everythingFits(base, ["#/", "#/flows", `#/flow/${flow.id}`, "#/probes", "#/tuning", "#/config"], async (v, hash) => {
+		await until("it is there", async () => (await v.count({ "#/tuning": "#policy-history tr, #tune tr", "#/": "#slowest tr[data-flow]", "#/flows": "#flows tr[data-flow]", "#/probes": "#peers tr[data-peer]", "#/config": "#config tr[data-option]" }[hash] ?? "#numbers tr")) > 5);
 		if (hash === "#/")
 			assert.equal(await v.text("#quantiles tbody tr td:last-child"), "4.44 G");
 	});
@@ -747,7 +747,7 @@ mocked("the keyboard reaches it all", async (base, mock) => {
 		await v.page.keyboard.press("Tab");
 		seen.push(await v.page.evaluate(() => document.activeElement.getAttribute("href") ?? document.activeElement.id ?? ""));
 	}
-	for (const stop of ["#/", "#/flows", "#/probes", "#/config", "theme"])
+	for (const stop of ["#/", "#/flows", "#/probes", "#/tuning", "#/config", "theme"])
 		assert.ok(seen.includes(stop), `${stop} in ${seen}`);
 	await v.page.keyboard.press("Enter");
 	await v.page.locator("#numbers").waitFor();
@@ -757,7 +757,7 @@ mocked("the keyboard reaches it all", async (base, mock) => {
 mocked("names are text, whatever is in them", async (base, mock) => {
 	mock.nasty = `<script>document.title="owned"</script><img src=x onerror="window.owned=1">"'&lt;<b>`;
 	const v = await View.open(base);
-	for (const [hash, where] of [["#/", "#destinations"], ["#/flows", "#flows"], [`#/flow/${mock.flows()[0].id}`, "#numbers"], ["#/probes", "#peers"], ["#/config", "#config"]]) {
+	for (const [hash, where] of [["#/", "#destinations"], ["#/flows", "#flows"], [`#/flow/${mock.flows()[0].id}`, "#numbers"], ["#/probes", "#peers"], ["#/tuning", "#policy"], ["#/tuning", "#policy-history"], ["#/tuning", "#tune"], ["#/config", "#config"]]) {
 		await v.go(hash);
 		await until(`${hash} shows it as it is`, async () => (await v.page.locator(where).textContent()).includes(mock.nasty));
 		assert.equal(await v.count("#app script, #app img, #app b"), 0, hash);
@@ -906,6 +906,114 @@ mocked("probes: narrow and wide, light and dark", async (base, mock) => {
 	const v = await View.open(base, "#/probes");
 	await until("what to do", async () => (await v.text("#mesh")).includes("This host probes nobody."));
 	await v.close();
+});
+
+// --- tuning
+
+portable("tuning: policy and tuning are the API's", async (base) => {
+	const v = await View.open(base, "#/tuning", { prepare: frozen });
+	await v.page.locator("#policy-state").waitFor();
+	const told = v.answer("/api/v1/policy"), { tune } = v.answer("/api/v1/summary?history=1");
+	assert.ok((await v.text("#policy-state")).startsWith(told.policy.state.replaceAll("_", " ")));
+	assert.deepEqual(await v.attributes("tr[data-target]", "data-target"), told.targets.map((t) => `${t.place} ${t.tunable}`));
+	assert.deepEqual(await v.attributes("tr[data-event]", "data-event"), told.events.map((e) => e.event).reverse());
+	assert.deepEqual(await v.page.locator("tr[data-event] time").evaluateAll((found) => found.map((e) => Date.parse(e.dateTime))), told.events.map((e) => Math.floor(e.time_s * 1000)).reverse());
+	assert.deepEqual(await v.numbers("tr[data-tune-event]"), tune.events.map((e) => [e.from_ns, e.to_ns]).reverse());
+	assert.ok((await v.text("#tune-state")).startsWith(tune.state));
+	await v.close();
+});
+
+mocked("tuning: the policy's state in words, what it has set, what became of it", async (base, mock) => {
+	const v = await View.open(base, "#/tuning");
+	const rows = () => v.page.locator("#policy-history tbody tr").evaluateAll((found) => found.map((r) => [...r.cells].map((c) => c.innerText.trim())));
+	const says = (text) => until(text, async () => (await v.text("#policy-state")).includes(text));
+	await says("in force 2026-11-24.2 by net-eng@example.com is in force, watched by its guard");
+	assert.deepEqual(await v.page.locator("tr[data-target]").evaluateAll((found) => found.map((r) => [...r.cells].map((c) => c.innerText.trim()))), [
+		["net.ipv4.tcp_swift", "base_target_ns", "25000", "60000", "as the policy has it"],
+		["net.ipv4.tcp_swift", "target_policy", "topology", "static", "as the policy has it"],
+		["bpf_swift 10.2.0.0/16", "base_target_ns", "the variant's", "120000", "it is base_target_ns=77000, which somebody else has set"],
+	]);
+	assert.match(await v.text("#policy-facts"), /expires\s+2023-12-14 22:13:20 UTC\s+in\s+29 d 23 h/);
+	assert.deepEqual((await rows()).map((r) => [r[1], r[2], r[4]]), [["in force", "2026-11-24.2", "the file was read"], ["acquitted", "2026-11-03.1", "the policy stays: after 7 fours of turns: no harm"], ["in force", "2026-11-03.1", "the file was read"]]);
+	assert.equal((await rows())[0][0], "2023-11-14 21:33:20 UTC");
+
+	// As the summary tells that something is new, all of it is asked for again; and not before.
+	const asked = () => mock.requests.filter((r) => r === "/api/v1/policy").length, before = asked();
+	mock.tick();
+	mock.tick();
+	await until("the second interval", async () => (await v.text("#state")).startsWith("live"));
+	await new Promise((done) => setTimeout(done, 500));
+	assert.equal(asked(), before);
+	mock.policyState = "put_back";
+	mock.tick();
+	await says("Put back by its guard: net.ipv4.tcp_swift: throughput 18.2 % less (standard error 3.1 %, n=12), and 5 % less is allowed; in force is 2026-11-03.1 by net-eng@example.com");
+	assert.equal(asked(), before + 1);
+	assert.deepEqual((await rows()).slice(0, 2).map((r) => [r[1], r[2]]), [["in force", "2026-11-03.1"], ["put back", "2026-11-24.2"]]);
+	mock.policyState = "expired";
+	mock.tick();
+	await says("Expired: it expired at 2023-11-14T22:10:00Z; targets are as they were before any policy");
+	assert.equal(await v.count("#policy-facts, tr[data-target]"), 0);
+	mock.policyState = "refused";
+	mock.tick();
+	await says("The file is refused: /etc/tcp_swift/policy.toml:7: target.base_target_ns: '9' (allowed: 1000 to 1000000000); in force is 2026-11-24.2 by net-eng@example.com");
+	assert.deepEqual((await rows())[0].slice(1, 4), ["refused", "\u2013", "\u2013"]);
+	mock.empty = true;
+	mock.tick();
+	await says("No policy: policy.file names none");
+	await until("what to do", async () => (await v.text("#policy")).includes("This host has no policy."));
+	assert.match(await v.text("#policy-history"), /Nothing has happened yet/);
+	assert.match(await v.text("#tune-state"), /swiftd does not tune/);
+	await v.close();
+});
+
+mocked("tuning: a tab that nobody sees asks for nothing, and is told all when it is seen again", async (base, mock) => {
+	const v = await View.open(base, "#/tuning");
+	await v.page.locator("#policy-state").waitFor();
+	await v.state("live");
+	await v.hide();
+	await until("the stream's end", () => mock.streams.size === 0);
+	const before = mock.requests.length;
+	mock.policyState = "expired";
+	mock.tick(5);
+	await new Promise((done) => setTimeout(done, 2500));
+	assert.deepEqual(mock.requests.slice(before), []);
+	await v.hide(false);
+	await until("what has happened", async () => (await v.text("#policy-state")).includes("it expired at"));
+	// Nor does another page.
+	await v.go("#/config");
+	await v.page.locator("#config").waitFor();
+	const left = mock.requests.filter((r) => r === "/api/v1/policy").length;
+	mock.policyState = "in_force";
+	mock.tick();
+	await new Promise((done) => setTimeout(done, 500));
+	assert.equal(mock.requests.filter((r) => r === "/api/v1/policy").length, left);
+	await v.close();
+});
+
+mocked("tuning: narrow and wide, light and dark, by keyboard", async (base, mock) => {
+	mock.policyState = "put_back";
+	for (const [width, colorScheme] of [[360, "light"], [360, "dark"], [1400, "light"], [1400, "dark"]]) {
+		const v = await View.open(base, "#/tuning", { width, height: width === 360 ? 740 : 1000, colorScheme });
+		await v.page.locator("tr[data-tune-event]").first().waitFor();
+		assert.ok((await v.page.evaluate(() => document.documentElement.scrollWidth)) <= width, `${width}: the page is as wide as the screen`);
+		assert.deepEqual(await sticksOut(v, width < 1000), []);
+		const reached = [];
+		await v.page.locator(".skip").focus();
+		for (let i = 0; i < 12 && reached.at(-1)?.what !== "Steps of the tuning"; i++) {
+			await v.page.keyboard.press("Tab");
+			reached.push(await v.page.evaluate(() => {
+				const e = document.activeElement, r = e.getBoundingClientRect();
+				return { what: e.getAttribute("aria-label") ?? e.textContent, inside: r.right > 0 && r.left < innerWidth && r.bottom > 0 && r.top < innerHeight, outlined: getComputedStyle(e).outlineStyle !== "none" };
+			}));
+		}
+		for (const at of reached)
+			assert.ok(at.inside && at.outlined, JSON.stringify(at));
+		for (const what of ["Tuning", "Targets of the policy", "Policy history", "Steps of the tuning"])
+			assert.ok(reached.some((r) => r.what === what), `${what} in ${JSON.stringify(reached.map((r) => r.what))}`);
+		await v.page.locator("#theme").focus();
+		await v.picture(`tuning-${width}-${colorScheme}`);
+		await v.close();
+	}
 });
 
 mocked("nothing jumps while numbers change", async (base, mock) => {

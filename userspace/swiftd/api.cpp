@@ -279,6 +279,31 @@ json policy_json(const PolicyRow &p)
 		{"ended", p.ended}};
 }
 
+json policy_detail_json(const PolicyRow &p, double time_s)
+{
+	const auto or_null = [](const std::string &s) { return s.empty() ? json() : json(s); };
+	auto targets = json::array();
+	auto events = json::array();
+
+	for (const PolicyTarget &t : p.set)
+		targets.push_back({{"place", t.place},
+				   {"tunable", t.tunable},
+				   {"before", t.before ? json(*t.before) : json()},
+				   {"value", t.value},
+				   {"lost", or_null(t.lost)}});
+	for (const PolicyRow::Past &e : p.events)
+		events.push_back({{"time_s", e.time_s},
+				  {"event", e.event},
+				  {"version", or_null(e.version)},
+				  {"author", or_null(e.author)},
+				  {"reason", e.reason}});
+	return {{"version", version},
+		{"time_s", time_s},
+		{"policy", policy_json(p)},
+		{"targets", std::move(targets)},
+		{"events", std::move(events)}};
+}
+
 json probe_times_json(const ProbeTimes &t)
 {
 	if (t.n == 0)
@@ -507,6 +532,20 @@ Response get_probes(const Items &items, const View &view)
 std::string none_yet(const News &news)
 {
 	return "no look at the flows has been finished yet" + (news.trouble ? ": " + news.trouble->text : "");
+}
+
+// A policy needs no look that succeeds.
+Response get_policy(const Items &items, const View &view)
+{
+	const News news = view.store.news();
+
+	if (const auto error = unknown_item(items, {}))
+		return bad_request(*error);
+	if (news.trouble)
+		return json_response(policy_detail_json(news.trouble->policy, news.trouble->time_s));
+	if (!news.snapshot)
+		return error_response(503, none_yet(news));
+	return json_response(policy_detail_json(news.snapshot->policy, news.snapshot->time_s));
 }
 
 Response get_health(const View &view)
@@ -803,6 +842,8 @@ Response respond(const Request &request, const View &view)
 	}
 	if (path == "/api/v1/probes")
 		return get_probes(items, view);
+	if (path == "/api/v1/policy")
+		return get_policy(items, view);
 	const bool of_snapshot = path == "/metrics" || path == "/api/v1/summary" || path == flows_path ||
 				 path.starts_with(std::string(flows_path) + "/");
 

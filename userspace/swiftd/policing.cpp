@@ -8,10 +8,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 namespace swift {
 
 namespace {
+
+constexpr std::size_t longest_reason = 1000;
 
 GuardOptions guard_options(const PolicyGuardRules &rules)
 {
@@ -36,6 +39,12 @@ std::string named(const Policy &p)
 	return fmt::format("{} by {}", p.version, p.author);
 }
 
+// Of PolicyRecord's ended_by.
+std::string ended_event(const std::string &by)
+{
+	return by == "guard" ? "put_back" : by == "expiry" ? "expired" : "withdrawn";
+}
+
 } // namespace
 
 Policing::Policing(Files &files, MakePlace make_place, std::string netns, const Config &config)
@@ -50,12 +59,47 @@ void Policing::enter(const std::string &state, const std::string &reason)
 	row_.reason = reason;
 }
 
-// Told once, however often it is met.
-void Policing::trouble(const std::string &state, const std::string &reason)
+// Told once, however often it is met. @of: whose it is, if that is known; @event: if it is not called as @state.
+void Policing::trouble(const std::string &state, const std::string &reason, const Policy *of,
+		       const std::string &event)
 {
-	if (row_.reason != reason)
+	if (row_.reason != reason) {
 		spdlog::warn("policy: {}", reason);
+		note(event.empty() ? state : event, of, reason);
+	}
 	enter(state, reason);
+}
+
+void Policing::note(const std::string &event, const Policy *of, const std::string &reason)
+{
+	const bool fits = reason.size() <= longest_reason; // which may quote the file
+	PolicyRow::Past past{time_s_, event, of ? of->version : "", of ? of->author : "",
+			     fits ? reason : reason.substr(0, longest_reason) + "..."};
+
+	row_.events.push_back(std::move(past));
+	if (row_.events.size() > PolicyRow::most_events)
+		row_.events.pop_front();
+}
+
+// What was before this swiftd, and so before anything that it has met.
+void Policing::remember()
+{
+	const PolicyRecord &record = run_->record();
+
+	if (std::exchange(remembered_, true))
+		return;
+	if (!record.ended.empty()) {
+		const auto ended = parse_policy(record.ended, 0);
+
+		note(ended_event(record.ended_by), ended.policy ? &*ended.policy : nullptr, record.ended_why);
+		row_.events.back().time_s = record.ended_s;
+	}
+	if (run_->policy()) {
+		note("in_force", &*run_->policy(), "");
+		row_.events.back().time_s = record.since_s;
+	}
+	std::stable_sort(row_.events.begin(), row_.events.end(),
+			 [](const auto &a, const auto &b) { return a.time_s < b.time_s; });
 }
 
 void Policing::show()
@@ -67,6 +111,7 @@ void Policing::show()
 	row_.expires_s = policy ? policy->expires_s : 0;
 	row_.since_s = policy ? run_->record().since_s : 0;
 	row_.targets = policy ? run_->scopes().size() : 0;
+	row_.set = policy ? run_->targets() : std::vector<PolicyTarget>();
 	row_.guard = !policy ? "" : guard_ ? std::string(guard_state_text(guard_->state())) : "off";
 }
 
@@ -85,8 +130,14 @@ void Policing::in_force()
 		names.push_back(scope.name);
 	if (policy->guard.enabled && !scopes_.empty())
 		guard_.emplace(guard_options(policy->guard), std::move(names), run_->record().acquitted);
-	if (const auto lost = run_->lost(); scopes_.empty() && !lost.empty())
-		trouble("overridden", fmt::format("{}", fmt::join(lost, "; ")));
+	if (const auto lost = run_->lost(); !lost.empty()) {
+		const std::string reason = fmt::format("{}", fmt::join(lost, "; "));
+
+		if (scopes_.empty())
+			trouble("overridden", reason, &*policy);
+		else
+			note("overridden", &*policy, reason);
+	}
 }
 
 Result<void> Policing::begin()
@@ -94,6 +145,7 @@ Result<void> Policing::begin()
 	if (run_ || (config_.file.empty() && !files_.exists(policy_record_path(netns_))))
 		return {};
 	ASSIGN_OR_RETURN(run_, PolicyRun::begin(files_, make_place_, netns_, true));
+	remember();
 	if (run_->policy())
 		spdlog::info("policy: {} is in force still", named(*run_->policy()));
 	in_force();
@@ -161,15 +213,17 @@ void Policing::take(const std::string &text)
 				fmt::format(
 					"{}:{}: the guard would not see the flows of this target: collect.ccs has to "
 					"contain \"{}\" or \"*\"",
-					config_.file, rule.line, rule.cc()));
+					config_.file, rule.line, rule.cc()),
+				&policy);
 	if (guard_ && guard_->old_in_force())
 		turn(false);
 	if (auto ok = run_->apply(text, policy, time_s_); !ok) {
-		trouble("refused", fmt::format("{}: {}", config_.file, refusal_text(ok.error())));
+		trouble("refused", fmt::format("{}: {}", config_.file, refusal_text(ok.error())), &policy);
 		rest_s_ = retry_s;
 		return;
 	}
 	enter("in_force", "");
+	note("in_force", &policy, "");
 	in_force();
 	spdlog::info("policy: {} is in force: {} targets, until {}", named(policy), scopes_.size(),
 		     utc_text(policy.expires_s));
@@ -177,16 +231,22 @@ void Policing::take(const std::string &text)
 
 void Policing::end(const std::string &by, const std::string &why, bool to_base)
 {
-	const std::string name = named(*run_->policy());
+	const Policy policy = *run_->policy();
+	const std::string name = named(policy);
 
 	if (auto ok = run_->end(by, why, time_s_, to_base); !ok)
-		return trouble(row_.state, fmt::format("{} cannot be taken back, and will be: {}", name,
-						       refusal_text(ok.error())));
+		return trouble(row_.state,
+			       fmt::format("{} cannot be taken back, and will be: {}", name,
+					   refusal_text(ok.error())),
+			       &policy, "failed");
 	row_.ended[by]++;
+	note(ended_event(by), &policy, why);
+	if (run_->policy())
+		note("in_force", &*run_->policy(), "again, after " + policy.version);
 	spdlog::warn("policy: {} is taken back: {}: {}; {}", name, by, why,
 		     run_->policy() ? "in force again is " + named(*run_->policy()) :
 				      "targets are as before");
-	enter(by == "guard" ? "put_back" : by == "expiry" ? "expired" : "off", why);
+	enter(by == "withdrawal" ? "off" : ended_event(by), why);
 	in_force();
 }
 
@@ -194,7 +254,8 @@ void Policing::turn(bool old)
 {
 	if (auto ok = run_->turn(old); !ok) {
 		trouble(row_.state,
-			"the guard cannot set targets, and judges no more: " + refusal_text(ok.error()));
+			"the guard cannot set targets, and judges no more: " + refusal_text(ok.error()),
+			&*run_->policy(), "failed");
 		guard_.reset();
 		(void)!run_->turn(false);
 	}
@@ -217,8 +278,10 @@ void Policing::guard(const FlowSet &set)
 {
 	const GuardStep step = guard_->observe(observe_scopes(set, scopes_));
 
-	if (!step.reason.empty() && !step.put_back)
+	if (!step.reason.empty() && !step.put_back) {
 		spdlog::info("policy: guard: {}", step.reason);
+		note(step.acquitted ? "acquitted" : "trial", &*run_->policy(), step.reason);
+	}
 	if (step.put_back) {
 		convicted_ = step.reason;
 		return end("guard", convicted_, false);

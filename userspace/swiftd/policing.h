@@ -42,7 +42,10 @@ private:
 	Result<void> begin();
 	void take(const std::string &text);
 	void enter(const std::string &state, const std::string &reason);
-	void trouble(const std::string &state, const std::string &reason);
+	void trouble(const std::string &state, const std::string &reason, const Policy *of = nullptr,
+		     const std::string &event = "");
+	void note(const std::string &event, const Policy *of, const std::string &reason);
+	void remember();
 	void in_force();
 	void end(const std::string &by, const std::string &why, bool to_base);
 	void keep(const FlowSet *set, double interval_s);
@@ -60,6 +63,7 @@ private:
 	std::optional<Guard> guard_;
 	std::vector<PolicyRun::Scope> scopes_; // that it judges
 	std::string convicted_; // why it put the policy back
+	bool remembered_ = false; // what was before this swiftd is among the events
 	bool reloaded_ = true; // somebody asks for the file to be read
 	std::optional<double> rest_s_; // until it is tried again
 	double unchecked_s_ = 0;

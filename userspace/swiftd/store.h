@@ -20,6 +20,7 @@
 #include "flow_table.h"
 #include "native_histogram.h"
 #include "options.h"
+#include "policy.h"
 #include "probe_gate.h"
 #include "probe_results.h"
 #include "socket_processes.h"
@@ -117,6 +118,16 @@ struct TuneRow {
 
 // Where [policy] has got to.
 struct PolicyRow {
+	struct Past {
+		double time_s = 0; // since 1970
+		// in_force, trial, acquitted, put_back, expired, withdrawn, refused, overridden, unavailable, failed
+		std::string event;
+		std::string version; // "": of a file that cannot be read
+		std::string author;
+		std::string reason;
+	};
+	static constexpr std::size_t most_events = 50;
+
 	std::string state = "off"; // in_force, refused, put_back, expired, overridden, unavailable
 	std::string reason; // of that state
 	// What is in force, which may be an older one than what was refused; "": none.
@@ -128,6 +139,8 @@ struct PolicyRow {
 	std::string guard; // trying, watching, off
 	// What was ended since swiftd runs.
 	std::map<std::string, std::uint64_t> ended = {{"guard", 0}, {"expiry", 0}, {"withdrawal", 0}};
+	std::vector<PolicyTarget> set;
+	std::deque<Past> events; // the newest last; begins with what was remembered when swiftd started
 };
 
 // What the probes have come to ([probe]), never changed after it was made.

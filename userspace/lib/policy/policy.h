@@ -46,6 +46,15 @@ struct Policy {
 	std::vector<PolicyRule> rules;
 };
 
+// One that is set on a host.
+struct PolicyTarget {
+	std::string place; // "net.ipv4.tcp_swift", "bpf_swift 10.2.0.0/16"
+	std::string tunable;
+	std::optional<std::string> before; // any policy; none: flows had the variant's own
+	std::string value;
+	std::string lost; // why it is not the policy's any more; "": it is
+};
+
 // What is wrong with a policy, and where.
 struct PolicyError {
 	unsigned line = 0; // 0: of the file as a whole

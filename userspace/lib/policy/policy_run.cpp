@@ -355,6 +355,39 @@ std::vector<PolicyRun::Scope> PolicyRun::scopes() const
 	return all;
 }
 
+std::vector<PolicyTarget> PolicyRun::targets() const
+{
+	std::vector<PolicyTarget> all;
+
+	for (std::size_t i = 0; policy_ && i < held_.size(); i++) {
+		const auto &p = record_.places[i];
+		// Of rules for several classes, the one that is set tells itself by its values.
+		const auto named = [&](const std::string &tunable, const std::string &value) {
+			return std::any_of(policy_->rules.begin(), policy_->rules.end(),
+					   [&](const PolicyRule &r) {
+						   const auto set = r.set.find(tunable);
+
+						   return r.of == p.of && r.prefix == p.prefix &&
+							  set != r.set.end() && set->second == value;
+					   });
+		};
+
+		if (!p.ruled)
+			continue;
+		for (const auto &[tunable, value] : p.now.targets) {
+			if (!named(tunable, value))
+				continue;
+			const auto before = p.base.targets.find(tunable);
+
+			all.push_back({held_[i].place->name(), tunable,
+				       before == p.base.targets.end() ? std::nullopt :
+									std::optional(before->second),
+				       value, held_[i].lost});
+		}
+	}
+	return all;
+}
+
 std::vector<TuneObservation> observe_scopes(const FlowSet &set, const std::vector<PolicyRun::Scope> &scopes)
 {
 	std::vector<std::vector<std::uint32_t>> rows(scopes.size());

@@ -50,6 +50,8 @@ public:
 		std::optional<Prefix> prefix;
 	};
 	[[nodiscard]] std::vector<Scope> scopes() const;
+	// Of all its rules that are for this host.
+	[[nodiscard]] std::vector<PolicyTarget> targets() const;
 
 private:
 	struct Held {

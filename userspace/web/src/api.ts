@@ -19,6 +19,11 @@ export type FlowDetail = schema.Flow;
 export type Probes = schema.Probes;
 export type ProbePair = schema.ProbePair;
 export type ProbePeer = schema.ProbePeer;
+export type Policy = schema.Policy;
+export type PolicyDetail = schema.PolicyDetail;
+export type PolicyEvent = schema.PolicyEvent;
+export type PolicyTarget = schema.PolicyTarget;
+export type Tune = schema.Tune;
 export type Config = schema.Config;
 export type Option = Config["options"][number];
 

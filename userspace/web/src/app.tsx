@@ -14,6 +14,7 @@ import { Empty, Panel, useLive } from "./parts";
 import { ProbesPage } from "./probes";
 import { useRoute } from "./route";
 import { onTheme, theme, toggleTheme } from "./theme";
+import { TuningPage } from "./tuning";
 
 function TokenForm() {
 	return (
@@ -56,7 +57,7 @@ function Header(p: { page: string }) {
 		<header class="top">
 			<a class="skip" href="#main" onClick={(e) => { e.preventDefault(); document.getElementById("main")?.focus(); }}>Skip to the page</a>
 			<span class="brand">swiftd</span>
-			<nav aria-label="Pages">{link("#/", "", "Overview")}{link("#/flows", "flows", "Flows")}{link("#/probes", "probes", "Probes")}{link("#/config", "config", "Configuration")}</nav>
+			<nav aria-label="Pages">{link("#/", "", "Overview")}{link("#/flows", "flows", "Flows")}{link("#/probes", "probes", "Probes")}{link("#/tuning", "tuning", "Tuning")}{link("#/config", "config", "Configuration")}</nav>
 			<span class="where"><strong>{s?.host}</strong> <span class="dim">{s ? `Linux ${s.kernel}` : ""}</span></span>
 			<span class={`state ${mode === "down" || old ? "bad" : mode === "live" ? "good" : ""}`} id="state" title={s ? `An interval is ${f.span(live.interval_s())}` : ""}>
 				<i class="lamp" /><span>{words}</span><span class="dim age">{s ? `${f.span(Math.max(0, live.age_s()))} old` : ""}</span>
@@ -82,8 +83,9 @@ function App() {
 					: page === "flows" ? <Flows route={route} />
 						: page === "flow" && id ? <FlowPage key={id} id={id} />
 							: page === "probes" ? <ProbesPage route={route} />
-								: page === "config" ? <ConfigPage />
-									: <Panel title="No such page"><Empty title="There is no such page."><a href="#/">Overview</a></Empty></Panel>}
+								: page === "tuning" ? <TuningPage />
+									: page === "config" ? <ConfigPage />
+										: <Panel title="No such page"><Empty title="There is no such page."><a href="#/">Overview</a></Empty></Panel>}
 			</main>
 		</>
 	);

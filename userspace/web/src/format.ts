@@ -40,6 +40,8 @@ export const span = orUnknown((s) => {
 	return `${Math.floor(s / big)} ${unit} ${Math.floor((s % big) / small)} ${sub}`;
 });
 
+// As policies have it: the same on every host, in every browser.
+export const dateTime = (time_s: number): string => `${new Date(time_s * 1000).toISOString().slice(0, 19).replace("T", " ")} UTC`;
 export const clockTime = (time_s: number): string => new Date(time_s * 1000).toLocaleTimeString([], { hour12: false });
 
 export const plural = (n: number, one: string, many = `${one}s`): string => `${count(n)} ${n === 1 ? one : many}`;
