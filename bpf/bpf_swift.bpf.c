@@ -229,14 +229,15 @@ static __always_inline void swift_tell(struct bpf_swift_flow *f, const struct sw
 }
 
 static __always_inline bool swift_guard(struct sock *sk, struct swift_sock *ss,
-					const struct bpf_swift_profile *p, u32 rtt_ns)
+					const struct bpf_swift_profile *p,
+					const struct swift_sample *in)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	char reno[] = "reno";
 	u64 min_rtt_ns = (u64)tcp_min_rtt(tp) * NSEC_PER_USEC;
 
 	ss->guard_due = 0;
-	if (rtt_ns <= p->max_rtt_ns || min_rtt_ns <= p->max_rtt_ns)
+	if (swift_path_rtt_ns(in) <= p->max_rtt_ns || min_rtt_ns <= p->max_rtt_ns)
 		return false;
 	if (bpf_setsockopt(sk, SOL_TCP, TCP_CONGESTION, reno, sizeof(reno)))
 		return false;
@@ -347,7 +348,7 @@ void BPF_PROG(swift_cong_control, struct sock *sk)
 	f = swift_flow(sk);
 
 	swift_fill_sample(sk, ss, f, p, rs, &in);
-	if (ss->guard_due && in.rtt_ns && swift_guard(sk, ss, p, in.rtt_ns))
+	if (ss->guard_due && in.rtt_ns && swift_guard(sk, ss, p, &in))
 		return;
 
 	state = ss->law;

@@ -183,14 +183,14 @@ static void swift_unhold(struct sock *sk, struct swift_sock *ss)
  * A path this long is no datacenter's, and on a delay target Swift would starve beside
  * loss-based flows: hand the socket to Reno, as DCTCP does without ECN. Long is what has
  * shown no shorter RTT for as long as TCP remembers (tcp_min_rtt_wlen); swift_guarded_acked()
- * takes back what was a queue.
+ * takes back what was a queue. What waited in hosts, by their own word, is not the path's.
  */
 static bool swift_guard(struct sock *sk, struct swift_sock *ss, const struct swift_net *sn,
-			u32 rtt_ns)
+			const struct swift_sample *in)
 {
 	u32 max_rtt_ns = READ_ONCE(sn->max_rtt_ns);
 
-	if (likely(rtt_ns <= max_rtt_ns) ||
+	if (likely(in->rtt_ns <= max_rtt_ns) || swift_path_rtt_ns(in) <= max_rtt_ns ||
 	    (u64)tcp_min_rtt(tcp_sk(sk)) * NSEC_PER_USEC <= max_rtt_ns)
 		return false;
 
@@ -419,7 +419,7 @@ static void swift_acked(struct sock *sk, struct swift_sock *ss, const struct rat
 	swift_fill_sample(sk, ss, sn, p, rs, &in);
 	if (in.rtt_ns) {
 		ss->first_due = 0;
-		if (unlikely(swift_guard(sk, ss, sn, in.rtt_ns)))
+		if (unlikely(swift_guard(sk, ss, sn, &in)))
 			return;
 	}
 	swift_decide(sk, ss, sn, p, &in, rs);

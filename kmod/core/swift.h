@@ -495,6 +495,14 @@ static inline bool swift_refuse_echo(struct swift_sample *in)
 	return true;
 }
 
+/* What of the RTT is not the hosts', as far as they tell: how long the path is. */
+static inline u32 swift_path_rtt_ns(const struct swift_sample *in)
+{
+	u64 endpoint_ns = (u64)in->remote_ns + in->local_ns;
+
+	return endpoint_ns < in->rtt_ns ? in->rtt_ns - (u32)endpoint_ns : 0;
+}
+
 /*
  * Split the RTT (3.1, 3.3). Whatever a peer claims, 0 <= endpoint <= rtt and the
  * parts add up to the RTT: what is taken from one window is given to the other.

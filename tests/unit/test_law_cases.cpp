@@ -751,6 +751,22 @@ TEST(base_delay, D5_is_not_learnt_from_a_guessed_remote_part)
 	EXPECT_EQ(f.v.fabric_target_ns, us(400));
 }
 
+/* Who is slow to answer is no long path; a claim of more than all is not less than none. */
+TEST(guard, judges_what_is_not_the_hosts)
+{
+	swift_sample in = {};
+
+	in.rtt_ns = us(6000);
+	EXPECT_EQ(swift_path_rtt_ns(&in), us(6000));
+	in.local_ns = us(500);
+	in.remote_ns = us(5400);
+	EXPECT_EQ(swift_path_rtt_ns(&in), us(100));
+	in.remote_ns = us(5500);
+	EXPECT_EQ(swift_path_rtt_ns(&in), 0U);
+	in.remote_ns = SWIFT_U32_MAX;
+	EXPECT_EQ(swift_path_rtt_ns(&in), 0U);
+}
+
 /* The last piece of a message is on a link of 1 Gb/s for a part of the time that a full packet is. */
 TEST(base_delay, of_short_packets_is_never_less_than_of_full_ones)
 {

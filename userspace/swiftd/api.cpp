@@ -285,7 +285,7 @@ json policy_detail_json(const PolicyRow &p, double time_s)
 	auto targets = json::array();
 	auto events = json::array();
 
-	for (const PolicyTarget &t : p.set)
+	for (const PolicySetting &t : p.set)
 		targets.push_back({{"place", t.place},
 				   {"tunable", t.tunable},
 				   {"before", t.before ? json(*t.before) : json()},

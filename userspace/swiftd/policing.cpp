@@ -111,7 +111,7 @@ void Policing::show()
 	row_.expires_s = policy ? policy->expires_s : 0;
 	row_.since_s = policy ? run_->record().since_s : 0;
 	row_.targets = policy ? run_->scopes().size() : 0;
-	row_.set = policy ? run_->targets() : std::vector<PolicyTarget>();
+	row_.set = policy ? run_->targets() : std::vector<PolicySetting>();
 	row_.guard = !policy ? "" : guard_ ? std::string(guard_state_text(guard_->state())) : "off";
 }
 

@@ -139,7 +139,7 @@ struct PolicyRow {
 	std::string guard; // trying, watching, off
 	// What was ended since swiftd runs.
 	std::map<std::string, std::uint64_t> ended = {{"guard", 0}, {"expiry", 0}, {"withdrawal", 0}};
-	std::vector<PolicyTarget> set;
+	std::vector<PolicySetting> set;
 	std::deque<Past> events; // the newest last; begins with what was remembered when swiftd started
 };
 

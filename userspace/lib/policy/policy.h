@@ -47,7 +47,7 @@ struct Policy {
 };
 
 // One that is set on a host.
-struct PolicyTarget {
+struct PolicySetting {
 	std::string place; // "net.ipv4.tcp_swift", "bpf_swift 10.2.0.0/16"
 	std::string tunable;
 	std::optional<std::string> before; // any policy; none: flows had the variant's own

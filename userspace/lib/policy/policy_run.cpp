@@ -355,9 +355,9 @@ std::vector<PolicyRun::Scope> PolicyRun::scopes() const
 	return all;
 }
 
-std::vector<PolicyTarget> PolicyRun::targets() const
+std::vector<PolicySetting> PolicyRun::targets() const
 {
-	std::vector<PolicyTarget> all;
+	std::vector<PolicySetting> all;
 
 	for (std::size_t i = 0; policy_ && i < held_.size(); i++) {
 		const auto &p = record_.places[i];

@@ -51,7 +51,7 @@ public:
 	};
 	[[nodiscard]] std::vector<Scope> scopes() const;
 	// Of all its rules that are for this host.
-	[[nodiscard]] std::vector<PolicyTarget> targets() const;
+	[[nodiscard]] std::vector<PolicySetting> targets() const;
 
 private:
 	struct Held {
