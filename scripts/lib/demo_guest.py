@@ -34,7 +34,7 @@ MARK_BYTES = 20_000
 MTU = 4096
 STREAMS_PER_SENDER = 4
 SENDERS = ("s1", "s2")
-PACKET_US = 600  # that a slow host looks at each
+PACKET_US = 600  # that a slow host looks at each, unless told otherwise
 SWIFT = {"echo": 1}
 
 
@@ -130,11 +130,11 @@ def bottleneck_counts():
     sys.exit("demo: the bottleneck is gone")
 
 
-def slow_host_start():
+def slow_host_start(packet_us):
     run(*at("rx", "nft", "add table inet slow; add chain inet slow in { type filter hook input priority 0; }; "
             "add rule inet slow in tcp dport 5201-5202 queue num 0"))
     process = subprocess.Popen(at("rx", sys.executable, os.path.join(os.path.dirname(__file__), "slow_firewall.py"),
-                                  str(PACKET_US)))
+                                  str(packet_us)))
     while not run(*at("rx", "cat", "/proc/net/netfilter/nfnetlink_queue")):
         if process.poll() is not None:
             sys.exit(f"demo: slow_firewall.py ended with exit status {process.returncode}")
@@ -265,6 +265,7 @@ def main():
     args.add_argument("--ccs", default="swift,cubic,dctcp,bbr")
     args.add_argument("--repeats", type=int, default=3)
     args.add_argument("--seconds", type=int, default=4)
+    args.add_argument("--packet-us", type=int, default=PACKET_US, help="that a slow host looks at each (default %(default)s)")
     args = args.parse_args()
     ccs = args.ccs.split(",")
 
@@ -297,7 +298,7 @@ def main():
     if args.swiftd:
         look_run(40)
     bottleneck_off()
-    slow_host = slow_host_start()
+    slow_host = slow_host_start(args.packet_us)
     splits["host"] = split_run(args.swiftctl, args.seconds)
     slow_host.terminate()
     slow_host.wait()
@@ -313,7 +314,7 @@ def main():
         "parameters": {
             "rate_bps": RATE_MBIT * 1_000_000, "buffer_bytes": BUFFER_BYTES, "mark_bytes": MARK_BYTES,
             "mtu_bytes": MTU, "streams": STREAMS_PER_SENDER * len(SENDERS), "seconds": args.seconds,
-            "warmup_seconds": 1, "slow_host_us_per_packet": PACKET_US, "swift": SWIFT,
+            "warmup_seconds": 1, "slow_host_us_per_packet": args.packet_us, "swift": SWIFT,
         },
         "runs": runs,
         "splits": splits,

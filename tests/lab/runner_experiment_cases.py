@@ -59,6 +59,18 @@ def cases__that_are_only_run_whole():
     says(mistake(lambda: cases_of(raw=RAW | {"vary": [{"key": "load.x.flows", "values": [2], "full": ["3"]}]})), "vary.full=3", "2")
 
 
+def expectations__of_a_pattern_are_of_each_case():
+    raw = {"vary": [{"key": "load.x.flows", "values": [2, 5000], "full": ["5000"]}, {"key": "load.x.size", "values": [1]}],
+           "expect": [{"what": "share", "of": "swift/*-1.jain", "over": "dctcp/*.jain", "min": 1, "smoke_min": 0.5},
+                      {"what": "one", "of": "swift/2-1.jain", "min": 2}]}
+    same(experiment.expand(raw), [
+        {"what": "2-1: share", "of": "swift/2-1.jain", "over": "dctcp/2-1.jain", "min": 1, "smoke_min": 0.5},
+        {"what": "5000-1: share", "of": "swift/5000-1.jain", "over": "dctcp/5000-1.jain", "min": 1},  # never small
+        {"what": "one", "of": "swift/2-1.jain", "min": 2}])
+    raw["expect"] = [{"what": "share", "of": "swift/*-3.jain"}]
+    says(mistake(experiment.expand, raw), "expect.of=swift/*-3.jain", "2-1, 5000-1")
+
+
 def open__at_start_connects_into_what_is_there():
     t = build(kind="star", hosts=3)
     for given, late in (({}, False), ({"open": "before"}, False), ({"open": "at-start", "start_ms": 5}, True)):

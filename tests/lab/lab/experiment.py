@@ -257,9 +257,13 @@ def check_file(raw):
 
 
 def expand(raw):
-    """An expectation for each case that the pattern in `of` fits; a * in `over` is the same case."""
-    names = ["-".join(name for name, _ in combination)
-             for combination in itertools.product(*(axis_values(axis) for axis in raw.get("vary", [])))]
+    """An expectation for each case that the pattern in `of` fits; a * in `over` is the same case. Those that
+    are only run whole have no bounds at other scales."""
+    def names(whole_):
+        axes = (axis_values(axis, whole_) for axis in raw.get("vary", []))
+        return ["-".join(name for name, _ in combination) for combination in itertools.product(*axes)]
+
+    always = set(names(False))
     result = []
     for one in raw.get("expect", []):
         law, _, rest = one["of"].partition("/")
@@ -267,11 +271,12 @@ def expand(raw):
         if "*" not in pattern:
             result.append(one)
             continue
-        fitting = fnmatch.filter(names, pattern)
+        fitting = fnmatch.filter(names(True), pattern)
         if not fitting:
-            raise Mistake(f"expect.of={one['of']}: no case fits; there are {', '.join(names)}")
+            raise Mistake(f"expect.of={one['of']}: no case fits; there are {', '.join(names(True))}")
         for name in fitting:
-            result.append({**one, "what": f"{name}: {one['what']}", "of": f"{law}/{name}.{metric}",
+            here = one if name in always else {key: one[key] for key in one if not key.startswith("smoke_")}
+            result.append({**here, "what": f"{name}: {one['what']}", "of": f"{law}/{name}.{metric}",
                            "over": one.get("over", "").replace("*", name)})
     return result
 
