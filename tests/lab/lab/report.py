@@ -164,14 +164,20 @@ def plot_grid(column, result):
     return svg(figure)
 
 
+CURVES_MAX = 40  # of more nobody finds one
+
+
 def plots(result):
     """[(caption, svg)]"""
     if text.is_sensitivity(result):
         return [(f"{column['heading']}, over nothing set", plot_grid(column, result)) for column in result["columns"]]
     found = [(plot.get("title") or plot["y"], plot_asked(plot, result)) for plot in result["plots"]]
     if any("rtt_ns.p99" in row["metrics"] for row in result["summary"]):
-        found += [("throughput against tail RTT", plot_trade(result)), ("round trips", plot_tail(result))]
-    if any(run["plot"].get("flow_bps") for run in result["runs"]):
+        found.append(("throughput against tail RTT", plot_trade(result)))
+    few = len(first_runs(result)) <= CURVES_MAX
+    if few and any("rtt_ns.p99" in row["metrics"] for row in result["summary"]):
+        found.append(("round trips", plot_tail(result)))
+    if few and any(run["plot"].get("flow_bps") for run in result["runs"]):
         found.append(("shares of the flows", plot_shares(result)))
     found += [(f"rates over time: {text.label(run)}", plot_series(run, result))
               for run in first_runs(result)[:6] if "series" in run["plot"]]
