@@ -23,8 +23,9 @@
  * B6 A congestion control chosen between SYN and SYN-ACK starts from the window that the
  *    kernel sets then, until the first ACK of data.
  * B7 Which segment an ACK is of, BPF cannot see: a path's base (D10) is learnt from flows that
- *    their window holds back, whose segments are full; a flow's own (D7) from all. Drains (D11) are timed by CLOCK_TAI,
- *    whose seconds begin with CLOCK_REALTIME's, and leave two packets, as a peer may delay ACKs.
+ *    their window holds back, whose segments are full; a flow's own (D7) from all. Drains (D11)
+ *    are timed by CLOCK_TAI, whose seconds begin with CLOCK_REALTIME's, and leave two packets,
+ *    as a peer may delay ACKs.
  */
 #include "swift_flow.h"
 #include "swift_path.h"

@@ -158,7 +158,9 @@ static inline u32 swift_base_sample_ns(const struct swift_base *b, u32 delay_ns,
 {
 	u32 base_ns = swift_base_ns(b);
 
-	return short_sized && base_ns != SWIFT_U32_MAX ? swift_max_u32(base_ns, delay_ns) : delay_ns;
+	if (!short_sized || base_ns == SWIFT_U32_MAX)
+		return delay_ns;
+	return swift_max_u32(base_ns, delay_ns);
 }
 
 /* --- A flow ---------------------------------------------------------------------- */
