@@ -171,12 +171,12 @@ def plots(result):
     """[(caption, svg)]"""
     if text.is_sensitivity(result):
         return [(f"{column['heading']}, over nothing set", plot_grid(column, result)) for column in result["columns"]]
+    few = len(first_runs(result)) <= CURVES_MAX
     found = [(plot.get("title") or plot["y"], plot_asked(plot, result)) for plot in result["plots"]]
     if any("rtt_ns.p99" in row["metrics"] for row in result["summary"]):
         found.append(("throughput against tail RTT", plot_trade(result)))
-    few = len(first_runs(result)) <= CURVES_MAX
-    if few and any("rtt_ns.p99" in row["metrics"] for row in result["summary"]):
-        found.append(("round trips", plot_tail(result)))
+        if few:
+            found.append(("round trips", plot_tail(result)))
     if few and any(run["plot"].get("flow_bps") for run in result["runs"]):
         found.append(("shares of the flows", plot_shares(result)))
     found += [(f"rates over time: {text.label(run)}", plot_series(run, result))
