@@ -117,17 +117,18 @@ step qos qos-port
 
 # iperf3 chooses when it is connected: what began as Swift would keep its class.
 in_ns h1 sysctl -qw net.ipv4.tcp_congestion_control=cubic
-iperf_server h2 -p 5201
-iperf_server h2 -p 5202
-beside() { # FILE; Swift and CUBIC at the same time; Mbit/s of each
-	ip netns exec h1 timeout $patience iperf3 -J -c "$h2_ip4" -p 5202 -t 10 -P 2 -C cubic >"$work/cubic.json" &
+# Ports of its own for each time: a server that has not ended its last test yet is "busy", which iperf3 -J says with status 0.
+beside() { # FILE SWIFTS-PORT CUBICS-PORT; both at the same time; Mbit/s of each, RTT of each
+	iperf_server h2 -p "$2" && iperf_server h2 -p "$3" || return
+	ip netns exec h1 timeout $patience iperf3 -J -c "$h2_ip4" -p "$3" -t 10 -P 2 -C cubic >"$work/cubic.json" &
 	local cubic=$!
-	ip netns exec h1 timeout $patience iperf3 -J -c "$h2_ip4" -p 5201 -t 10 -P 2 -C swift >"$work/swift.json" &
+	ip netns exec h1 timeout $patience iperf3 -J -c "$h2_ip4" -p "$2" -t 10 -P 2 -C swift >"$work/swift.json" &
 	wait $! && wait $cubic || return
-	jq -ces 'map(.end.sum_received.bits_per_second / 1e6 | round)' "$work/swift.json" "$work/cubic.json" | tee "$1"
-	jq -cs 'map(.end.streams | map(.sender.mean_rtt) | add / length / 1e3 | round)' "$work/swift.json" "$work/cubic.json" | tee -a "$1"
+	jq -s 'map(.error // empty | halt_error) | empty' "$work/swift.json" "$work/cubic.json" || return
+	jq -ces 'map(.end.sum_received.bits_per_second / 1e6 | round), map(.end.streams | map(.sender.mean_rtt) | add / length / 1e3 | round)' \
+		"$work/swift.json" "$work/cubic.json" >"$1"
 }
-ok 'docs: qos: Swift beside CUBIC, a class each' beside "$work/classes"
+ok 'docs: qos: Swift beside CUBIC, a class each' beside "$work/classes" 5201 5202
 diag "a class each: Mbit/s and RTT in ms, Swift's and CUBIC's: $(tr '\n' ' ' <"$work/classes")"
 step qos qos-look
 sed 's/^/# /' "$work/qos-look"
@@ -135,7 +136,7 @@ class_has_packets() { grep -A1 "qdisc pfifo $1:" "$work/qos-look" | grep -Eq 'Se
 ok 'docs: qos: both classes have had their megabytes' eval 'class_has_packets 21 && class_has_packets 22'
 ok 'docs: qos: Swift gets about its half' jq -es '.[0] | .[0] / (.[0] + .[1]) | . > 0.35 and . < 0.65' <(head -n 1 "$work/classes")
 tc -n switch filter del dev right parent 2:
-ok 'docs: qos: without, in one queue' beside "$work/one"
+ok 'docs: qos: without, in one queue' beside "$work/one" 5203 5204
 diag "in one queue: $(tr '\n' ' ' <"$work/one")"
 diag "$(in_ns h1 grep -E '^(flows_total|echo_flows_total)' /proc/net/tcp_swift | tr '\n' ' ')"
 ok 'docs: qos: CUBIC takes most of it' jq -es '.[0][0] / (.[0][0] + .[0][1]) < 0.5 * .[1][0] / (.[1][0] + .[1][1])' \
