@@ -53,6 +53,16 @@ def set__wins_and_is_not_scaled():
     same([spec["load"]["x"]["flows"], spec["topology"]["hosts"]], [70, 4])
 
 
+def measurements__last_until_each_flow_had_its_packets():
+    def measured_ms(**more):
+        raw = {"topology": {"kind": "star", "hosts": 11, "rate_bps": 1_000_000_000, "mtu": 1462},
+               "load": {"x": {"kind": "incast", "flows": 3}}, "time": {"measure_ms": 2, **more}}
+        return experiment.resolve_spec(raw)["time"]["measure_ms"]
+    same([measured_ms(), measured_ms(measure_packets=5), measured_ms(measure_packets=5000)], [2, 2, 1800])
+    pairs = {"topology": {"kind": "star"}, "load": {"x": {"kind": "pairs", "from": [1], "to": [0]}}, "time": {"measure_packets": 5}}
+    says(mistake(lambda: experiment.resolve_spec(pairs)), "time.measure_packets=5", "incast")
+
+
 def cases__that_are_only_run_whole():
     raw = RAW | {"vary": [{"key": "load.x.flows", "values": [2, 5000], "full": ["5000"]}]}
     same([[case.name for case in cases_of(scale=scale, raw=raw)] for scale in (1.0, 0.5)], [["2", "5000"], ["2"]])

@@ -12,7 +12,7 @@ import functools
 import itertools
 import tomllib
 
-from . import Mistake, TOP, clocks, faults, fields, hosts, laws, load, params, topology
+from . import Mistake, TOP, clocks, faults, fields, hosts, ideal, laws, load, params, topology
 from .fields import listing, number, table, text, whole
 
 FILES = TOP / "tests/lab/experiments"
@@ -47,6 +47,7 @@ HOSTS = clocks.HOSTS | hosts.HOSTS | {
 TIME = {
     "warmup_ms": number(10, 0, 10_000_000, "from the load's start to the measurement's"),
     "measure_ms": number(10, 0.01, 1_000_000, "how long is measured"),
+    "measure_packets": whole(0, 0, 10_000, "and until each flow's equal share of a star's incast is so many full packets"),
     "drain_ms": number(0, 0, 1_000_000, "messages that begin this late in the measurement have no slowdown"),
     "sample_us": number(0, 0, 1_000_000, "interval of each flow's samples; 0 = none"),
     "marks_ms": listing([], "from the load's start: when the mean rate of the flows is told"),
@@ -184,6 +185,18 @@ def look_up(spec, key):
 
 # --- Checking ----------------------------------------------------------------------------
 
+def equal_share_ms(spec):
+    """How long time.measure_packets of each flow take, all at the same rate."""
+    packets, topology_, loads = spec["time"]["measure_packets"], spec["topology"], list(spec["load"].values())
+    if not packets:
+        return 0
+    if topology_["kind"] != "star" or [one["kind"] for one in loads] != ["incast"]:
+        raise Mistake(f"time.measure_packets={packets}: expected a star with one load, an incast; else 0")
+    flows = (loads[0]["senders"] or topology_["hosts"] - 1) * loads[0]["flows"]
+    packet_bits = 8 * ideal.wire_bytes(topology_["mtu"] - ideal.HEADERS_BYTES)
+    return 1000 * packets * flows * packet_bits / (topology_["receiver_rate_bps"] or topology_["rate_bps"])
+
+
 def resolve_spec(raw):
     """All of an experiment's parameters, checked, with defaults."""
     asked = fields.fill("hosts", HOSTS, raw.get("hosts", {}))
@@ -199,6 +212,7 @@ def resolve_spec(raw):
         "sysctls": raw.get("sysctls", {}),
         "fault": faults.resolve(raw.get("fault", [])),
     }
+    spec["time"]["measure_ms"] = max(spec["time"]["measure_ms"], equal_share_ms(spec))
     if spec["time"]["drain_ms"] >= spec["time"]["measure_ms"]:
         raise Mistake(f"time.drain_ms={spec['time']['drain_ms']}: expected less than measure_ms={spec['time']['measure_ms']}")
     for name in spec["measure"]["exclude"]:
