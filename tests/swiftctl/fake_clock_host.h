@@ -2,6 +2,7 @@
 // NICs with clocks, drivers with moods, a module with its clock table, in virtual time.
 #pragma once
 
+#include <cstdint>
 #include <linux/net_tstamp.h>
 
 #include <cerrno>

@@ -2,6 +2,8 @@
 // A target that nobody steers by, and flows that are all alike, for tests of tunings.
 #pragma once
 
+#include <cstdint>
+
 #include "flow_table.h"
 #include "target_knob.h"
 

@@ -3,6 +3,7 @@
 // metrics there are is metrics.h's.
 #pragma once
 
+#include <cstdint>
 #include <prometheus/metric_family.h>
 
 #include <string>

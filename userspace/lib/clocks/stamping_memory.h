@@ -4,6 +4,7 @@
 // per network namespace and kind of feeder, tool or service; held by one process at a time.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>

@@ -3,6 +3,7 @@
 // Documentation/api/v1.schema.json.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "flow_table.h"

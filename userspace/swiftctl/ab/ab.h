@@ -4,6 +4,7 @@
 // looks).
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 

@@ -3,6 +3,7 @@
 // JSON of it is the common form of results: runs[], summary[], and comparisons[].
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>

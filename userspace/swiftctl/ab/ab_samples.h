@@ -3,6 +3,7 @@
 // or as `swiftctl flows --json` of another says, and what they come to. Takes no samples.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <set>

@@ -3,6 +3,7 @@
 // written, compared and remembered. In which order, and what for, is enable.h's.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>

@@ -4,6 +4,7 @@
 // fleet_result.h.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 

@@ -3,6 +3,7 @@
 // what may be said of it.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>

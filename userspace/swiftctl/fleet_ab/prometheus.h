@@ -3,6 +3,7 @@
 // asked, and what it means, is somebody else's.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>

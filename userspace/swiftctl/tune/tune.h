@@ -3,6 +3,7 @@
 // the best one by trying. How it is looked for is libswift's (tuner.h, tune_run.h).
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
