@@ -242,8 +242,11 @@ bpf_test_refusals() {
 	bpf_refuses 'no prefix at all' 2 all "${set[@]}" --prefix all ai_milli=500
 	bpf_refuses 'a value out of range' 2 max_cwnd "${set[@]}" max_cwnd=0
 	bpf_refuses 'a tunable that is none' 2 speed "${set[@]}" speed=1
-	bpf_refuses 'another user' 1 root setpriv --reuid 65534 --regid 65534 --clear-groups "${set[@]}" ai_milli=500
-	bpf_refuses "who is root in a user namespace only" 1 bpf setpriv --reuid 65534 --regid 65534 --clear-groups unshare --user --map-root-user "${set[@]}" ai_milli=500
+	# A copy: where the checkout is, others may not look.
+	local other=(setpriv --reuid 65534 --regid 65534 --clear-groups) theirs=("$work/swiftctl" "${set[@]:1}" ai_milli=500)
+	chmod 711 "$work" && cp "$swiftctl" "$work/swiftctl"
+	bpf_refuses 'another user' 1 root "${other[@]}" "${theirs[@]}"
+	bpf_refuses "who is root in a user namespace only" 1 bpf "${other[@]}" unshare --user --map-root-user "${theirs[@]}"
 	bpf_refuses 'no BTF' 1 BTF unshare --mount bash -c 'mount -t tmpfs none /sys/kernel/btf && exec "$@"' - \
 		"$swiftctl" bpf swap bpf_swift --object "$bpf_objects/bpf_swift.bpf.o"
 
