@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * What the flows of this host know together: the smallest fabric delay to a destination
- * (D10 of Documentation/paper.md), and when all drain (D11). As the module's path.c: a table
- * of a fixed size, a slot a destination; who finds his slot taken goes by what his own flow
- * saw, and a slot whose base was not turned for a window is free.
+ * (D10 of Documentation/paper.md), and when all drain (D11). As the module's path.c, but a
+ * slot a destination, not four: who finds his slot taken goes by what his own flow saw, and a
+ * slot whose base was not turned for a window is free.
  */
 #ifndef BPF_SWIFT_PATH_H
 #define BPF_SWIFT_PATH_H

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * What the flows of this host know together: the smallest fabric delay to a destination
- * (D10 of Documentation/paper.md). One table for all namespaces, of a fixed size, a slot a
- * destination. Who finds his slot taken goes by what his own flow saw; a slot whose base
- * was not turned for a window is free.
+ * (D10 of Documentation/paper.md). One table for all namespaces, of a fixed size, four slots for
+ * the destinations of a hash. Who finds them taken goes by what his own flow saw; a slot whose
+ * base was not turned for a window is free.
  *
  * Called for each ACK, from softirq: readers take no lock, and a writer comes rarely, when
  * a delay is smaller or a half window over. One who finds the lock taken lets it be: a
@@ -17,15 +17,20 @@
 
 #include "swift_sock.h"
 
-#define SWIFT_PATHS 4096
+#define SWIFT_PATH_SETS 1024
+#define SWIFT_PATH_WAYS 4
 
 struct swift_path {
-	spinlock_t lock; /* of what follows, for writers */
-	u32 key;
 	struct swift_base base;
+	u32 key; /* 0 = nobody's */
 };
 
-static struct swift_path *swift_paths __read_mostly;
+struct swift_path_set {
+	struct swift_path ways[SWIFT_PATH_WAYS];
+	spinlock_t lock; /* of the ways, for writers */
+};
+
+static struct swift_path_set *swift_paths __read_mostly;
 static u32 swift_paths_seed __read_mostly;
 
 /*
@@ -46,25 +51,56 @@ u32 swift_path_key(const struct sock *sk, bool echo_on)
 	return key ?: 1;
 }
 
+static struct swift_path_set *swift_path_set(u32 key)
+{
+	return &swift_paths[key % SWIFT_PATH_SETS];
+}
+
+static struct swift_path *swift_path_find(struct swift_path_set *set, u32 key)
+{
+	int i;
+
+	for (i = 0; i < SWIFT_PATH_WAYS; i++)
+		if (smp_load_acquire(&set->ways[i].key) == key) /* before the base that came with it */
+			return &set->ways[i];
+	return NULL;
+}
+
 /* The smallest delay that this host saw there, when it last heard; 0 = unknown. */
 u32 swift_path_base_of(u32 key)
 {
-	const struct swift_path *path = &swift_paths[key % SWIFT_PATHS];
+	const struct swift_path *path = swift_path_find(swift_path_set(key), key);
 	u32 base_ns;
 
-	if (smp_load_acquire(&path->key) != key) /* before the base that came with it */
+	if (!path)
 		return 0;
 	base_ns = min(READ_ONCE(path->base.delay_ns[0]), READ_ONCE(path->base.delay_ns[1]));
 	return base_ns == SWIFT_U32_MAX ? 0 : base_ns;
 }
 
-static noinline void swift_path_tell(struct swift_path *path, u32 key,
+/* The slot of @key, or one that it may have; an age may be torn or old without the set's lock. */
+static struct swift_path *swift_path_slot(struct swift_path_set *set, u32 key,
+					  const struct swift_params *p, u64 now_ns)
+{
+	struct swift_path *path = swift_path_find(set, key);
+	int i;
+
+	for (i = 0; !path && i < SWIFT_PATH_WAYS; i++)
+		if (!READ_ONCE(set->ways[i].key) ||
+		    data_race(swift_base_age_ns(&set->ways[i].base, now_ns)) >= p->rtt_window_ns)
+			path = &set->ways[i];
+	return path;
+}
+
+static noinline void swift_path_tell(struct swift_path_set *set, u32 key,
 				     const struct swift_params *p, u64 now_ns, u32 delay_ns)
 {
-	if (!spin_trylock_bh(&path->lock))
+	struct swift_path *path;
+
+	if (!spin_trylock_bh(&set->lock))
 		return;
-	if (path->key != key &&
-	    (!path->key || swift_base_age_ns(&path->base, now_ns) >= p->rtt_window_ns)) {
+	path = swift_path_slot(set, key, p, now_ns);
+	if (path && path->key != key) {
 		/*
 		 * Nobody's while it changes hands. A reader that saw the old key may find
 		 * the new base for one ACK, which it could as well have measured.
@@ -73,38 +109,36 @@ static noinline void swift_path_tell(struct swift_path *path, u32 key,
 		swift_base_init(&path->base);
 		smp_store_release(&path->key, key); /* after the base is empty */
 	}
-	if (path->key == key)
+	if (path)
 		swift_base_feed(&path->base, p, now_ns, delay_ns);
-	spin_unlock_bh(&path->lock);
+	spin_unlock_bh(&set->lock);
 }
 
 void swift_path_learn(u32 key, const struct swift_params *p, u64 now_ns, u32 delay_ns)
 {
-	struct swift_path *path = &swift_paths[key % SWIFT_PATHS];
-	u32 owner = READ_ONCE(path->key);
-	/* Torn or old, it costs no more than a lock taken in vain, or an ACK later. */
-	u64 age_ns = data_race(swift_base_age_ns(&path->base, now_ns));
+	struct swift_path_set *set = swift_path_set(key);
+	const struct swift_path *path = swift_path_slot(set, key, p, now_ns);
 
-	/* As most are: nothing that is not known. */
-	if (owner == key && delay_ns >= READ_ONCE(path->base.delay_ns[0]) &&
-	    age_ns < p->rtt_window_ns / 2)
+	/*
+	 * As most are: nothing that is not known. What is read without the lock costs no more
+	 * than one taken in vain, or an ACK later.
+	 */
+	if (!path || (READ_ONCE(path->key) == key &&
+		      delay_ns >= READ_ONCE(path->base.delay_ns[0]) &&
+		      data_race(swift_base_age_ns(&path->base, now_ns)) < p->rtt_window_ns / 2))
 		return;
-	if (owner && owner != key && age_ns < p->rtt_window_ns)
-		return;
-	swift_path_tell(path, key, p, now_ns, delay_ns);
+	swift_path_tell(set, key, p, now_ns, delay_ns);
 }
 
 int swift_paths_create(void)
 {
 	int i;
 
-	swift_paths = kvcalloc(SWIFT_PATHS, sizeof(*swift_paths), GFP_KERNEL);
+	swift_paths = kvcalloc(SWIFT_PATH_SETS, sizeof(*swift_paths), GFP_KERNEL);
 	if (!swift_paths)
 		return -ENOMEM;
-	for (i = 0; i < SWIFT_PATHS; i++) {
+	for (i = 0; i < SWIFT_PATH_SETS; i++)
 		spin_lock_init(&swift_paths[i].lock);
-		swift_base_init(&swift_paths[i].base);
-	}
 	swift_paths_seed = get_random_u32();
 	return 0;
 }
