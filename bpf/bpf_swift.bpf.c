@@ -75,6 +75,12 @@ static __always_inline const struct bpf_swift_profile *swift_profile(const struc
 }
 
 /* As the law takes them: v0 is Swift with one window, whatever the map says. */
+#ifdef BPF_SWIFT_V0
+#define SWIFT_SPLIT false
+#else
+#define SWIFT_SPLIT true
+#endif
+
 static __always_inline const struct swift_params *swift_law(const struct bpf_swift_profile *p,
 							    struct swift_params *v0)
 {
@@ -113,7 +119,9 @@ static __always_inline void swift_set_pacing(struct sock *sk, const struct swift
 	u32 rtt_ns;
 
 	if (cwnd_q16 < swift_paced_q16(ss)) {
-		rtt_ns = swift_min_u32(swift_latest_rtt_ns(tp), p->max_rtt_ns);
+		rtt_ns = swift_pacing_rtt_ns(&ss->law, SWIFT_SPLIT, cwnd_q16,
+					     swift_latest_rtt_ns(tp));
+		rtt_ns = swift_min_u32(rtt_ns, p->max_rtt_ns);
 		if (ss->pairs) {
 			cwnd_q16 /= 2;
 			bytes *= 2;
@@ -510,12 +518,13 @@ void BPF_PROG(swift_cong_init, struct sock *sk)
 	ss->dither.residue_q16 = bpf_get_prandom_u32() >> 16;
 	ss->dither.extra = 0;
 	swift_init(&ss->law, &p->law, swift_init_cwnd_pkts(sk));
-	if (tp->srtt_us)
-		swift_on_handshake(&ss->law, &p->law, tp->tcp_clock_cache, tcp_srtt_ns(tp),
-				   tp->mss_cache, 0);
 	/* There already if the handshake negotiated the echo. */
 	f = bpf_sk_storage_get(&swift_flows, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 	ss->path_key = swift_path_key(sk, f && f->echo_on);
+	if (tp->srtt_us)
+		swift_path_learn(ss->path_key, &p->law, tp->tcp_clock_cache,
+				 swift_on_handshake(&ss->law, &p->law, tp->tcp_clock_cache,
+						    tcp_srtt_ns(tp), tp->mss_cache, 0));
 	ss->live = 1;
 	tp->snd_ssthresh = TCP_INFINITE_SSTHRESH;
 	swift_apply(sk, ss, p, true);

@@ -14,6 +14,7 @@
  *                                 down to half of that where w < 4 (D15)
  *                else, once an RTT:  w *= max(1 - beta (delay - target) / delay,
  *                                             1 - max_mdf)
+ *                a small window near its target: in proportion to the distance (D16)
  *   on loss:     once an RTT, w *= 1 - max_mdf; the retx_reset_threshold-th
  *                timeout in a row: w = min_cwnd
  *   sending:     w >= 1: w packets in flight, unpaced.  w < 1: a packet each rtt / w
@@ -21,7 +22,7 @@
  * Units: time in ns, windows in packets as q16 (fixed.h), parameters as prepared
  * by swift_params.h.
  *
- * D1 to D15 below are deviations from the letter of the paper: Documentation/paper.md has
+ * D1 to D16 below are deviations from the letter of the paper: Documentation/paper.md has
  * them all, with their reasons.
  */
 #ifndef SWIFT_CORE_SWIFT_H
@@ -56,12 +57,18 @@ struct swift_state {
 	struct swift_window endpoint; /* ecwnd */
 	struct swift_base base; /* of the fabric delay */
 	u32 endpoint_ns; /* EWMA */
-	u32 fabric_ns; /* EWMA (D14); the newest where there is no noise; 0 = none yet */
+	u32 fabric_ns; /* EWMA (D14, D16); the newest where there is no noise; 0 = none yet */
 	u32 noise_ns; /* EWMA of what a sample differs from it by */
 	u8 retx_cnt; /* timeouts since the last ACK */
 	u8 has_endpoint; /* endpoint_ns was fed */
 	u8 starting; /* begins, or begins anew: no delay reached its target yet (D12) */
-	u8 pad;
+	u8 settled; /* enum swift_settled (D16) */
+};
+
+enum swift_settled {
+	SWIFT_UNSETTLED,
+	SWIFT_SETTLED, /* a small window, near its target */
+	SWIFT_DOUBTS, /* and the newest delay, which contradicts that, is not believed yet */
 };
 
 /* What one ACK tells. */
@@ -186,7 +193,7 @@ static inline void swift_init(struct swift_state *s, const struct swift_params *
 	s->retx_cnt = 0;
 	s->has_endpoint = 0;
 	s->starting = 1;
-	s->pad = 0;
+	s->settled = 0;
 }
 
 /*
@@ -195,20 +202,23 @@ static inline void swift_init(struct swift_state *s, const struct swift_params *
  * Flows of many hosts have the same base only if they allow for the same: where they do
  * not know their links, for 1 Gb/s. @link_mbps: 0 = unknown. And until a flow knows how noisy
  * hosts are (D14), it takes an eighth of that for noise, as TCP does half of its first RTT.
+ * Returns what the base learnt from, for others on this path.
  */
 #define SWIFT_HANDSHAKE_LINKS 2
 #define SWIFT_HANDSHAKE_MBPS 1000
 #define SWIFT_HANDSHAKE_NOISE_SHIFT 3
 
-static inline void swift_on_handshake(struct swift_state *s, const struct swift_params *p,
-				      u64 now_ns, u32 rtt_ns, u32 mss_bytes, u32 link_mbps)
+static inline u32 swift_on_handshake(struct swift_state *s, const struct swift_params *p,
+				     u64 now_ns, u32 rtt_ns, u32 mss_bytes, u32 link_mbps)
 {
 	u32 bits = swift_min_u32(mss_bytes, 65535) * 8 * SWIFT_HANDSHAKE_LINKS;
-	u64 base_ns = (u64)(bits * 1000 / (link_mbps ? link_mbps : SWIFT_HANDSHAKE_MBPS)) +
-		      rtt_ns;
+	u32 base_ns = swift_saturate_u32((u64)(bits * 1000 / (link_mbps ? link_mbps :
+							       SWIFT_HANDSHAKE_MBPS)) +
+					 rtt_ns);
 
-	swift_base_feed(&s->base, p, now_ns, swift_saturate_u32(base_ns));
-	s->noise_ns = swift_saturate_u32(base_ns) >> SWIFT_HANDSHAKE_NOISE_SHIFT;
+	swift_base_feed(&s->base, p, now_ns, base_ns);
+	s->noise_ns = base_ns >> SWIFT_HANDSHAKE_NOISE_SHIFT;
+	return base_ns;
 }
 
 /* --- Flow scaling (3.5) ---------------------------------------------------------- */
@@ -276,21 +286,65 @@ SWIFT_INLINE u32 swift_filter_shift(const struct swift_state *s, const struct sw
 			     cwnd_pkts < 16 ? 3 : SWIFT_FILTER_SHIFT_MAX);
 }
 
-/* The delay that the fabric's window reacts to. */
-SWIFT_INLINE void swift_fabric_feed(struct swift_state *s, const struct swift_params *p,
-				    u32 delay_ns)
+/*
+ * D16, see swift_fabric_react(): a window of less than four packets that does not begin, and
+ * whose base is learnt. It keeps the mean of about four delays. One that is longer than that by
+ * more than alpha / sqrt(w), where all was settled, is doubted: a host was away, or the queue is
+ * another. If the next one is as long, both are believed.
+ */
+#define SWIFT_SMALL_CWND 4
+#define SWIFT_SETTLE_SHIFT 2
+
+static inline bool swift_may_settle(const struct swift_state *s, const struct swift_params *p)
+{
+	return p->target_policy == SWIFT_TARGET_BASE_RTT_PLUS && !s->starting &&
+	       s->fabric.cwnd_q16 < SWIFT_SMALL_CWND * SWIFT_Q16_ONE;
+}
+
+SWIFT_INLINE u32 swift_settle_scale_ns(const struct swift_params *p, u32 cwnd_q16)
+{
+	u32 above_q16 = swift_max_u32(cwnd_q16, p->fs_min_cwnd_q16);
+
+	return swift_saturate_u32(swift_fs_add_q8(p, above_q16) >> 8);
+}
+
+SWIFT_INLINE u32 swift_small_feed(struct swift_state *s, const struct swift_params *p, u8 settled,
+				  u32 delay_ns)
+{
+	s64 longer_ns = (s64)delay_ns - s->fabric_ns;
+
+	if (settled != SWIFT_UNSETTLED &&
+	    longer_ns > swift_settle_scale_ns(p, s->fabric.cwnd_q16)) {
+		if (settled == SWIFT_SETTLED)
+			s->settled = SWIFT_DOUBTS;
+		else
+			s->fabric_ns = delay_ns;
+	} else {
+		s->fabric_ns += longer_ns >> SWIFT_SETTLE_SHIFT;
+	}
+	return delay_ns;
+}
+
+/* Returns the delay that the paper's law reacts to: filtered, or a small window's newest. */
+SWIFT_INLINE u32 swift_fabric_feed(struct swift_state *s, const struct swift_params *p,
+				   u32 delay_ns)
 {
 	u32 differs_by_ns, most_ns, shift;
+	u8 settled = s->settled;
 	bool above;
 
+	s->settled = SWIFT_UNSETTLED; /* until swift_fabric_react() finds that it is */
 	if (!s->fabric_ns || p->target_policy != SWIFT_TARGET_BASE_RTT_PLUS) {
 		s->fabric_ns = delay_ns;
-		return;
+		return delay_ns;
 	}
 	above = delay_ns >= s->fabric_ns;
 	differs_by_ns = above ? delay_ns - s->fabric_ns : s->fabric_ns - delay_ns;
 	most_ns = swift_noise_most_ns(s);
 	swift_noise_feed(s, swift_min_u32(differs_by_ns, most_ns));
+	if (swift_may_settle(s, p))
+		return swift_small_feed(s, p, settled, delay_ns);
+
 	shift = swift_filter_shift(s, p);
 	if (shift)
 		differs_by_ns = swift_min_u32(differs_by_ns, most_ns) >> shift;
@@ -298,6 +352,7 @@ SWIFT_INLINE void swift_fabric_feed(struct swift_state *s, const struct swift_pa
 		s->fabric_ns += differs_by_ns;
 	else
 		s->fabric_ns -= differs_by_ns;
+	return s->fabric_ns;
 }
 
 /*
@@ -476,6 +531,64 @@ SWIFT_INLINE enum swift_action swift_react(struct swift_window *w, const struct 
 }
 
 /*
+ * D16: a flow of a small window hears of the queue once in rtt / w, each time of another moment
+ * of it, and by then the answer to its last step is in it. Steps of ai, and cuts by what a single
+ * delay says, keep hundreds of such flows in a limit cycle: a queue twice as long as it has to be,
+ * and windows far apart. So near its target, within a quarter of alpha / sqrt(w), which is what
+ * flow scaling moves the target by where the window halves or doubles or so, it goes by the mean
+ * of the last delays, and in proportion to how far it is from the target: by all of min(w^2, 1)
+ * packets where it is alpha / sqrt(w) from there. Farther off, the paper's law, by the newest.
+ */
+#define SWIFT_SETTLED_SHIFT 2 /* a quarter */
+
+static inline u32 swift_off_target_ns(const struct swift_state *s, u32 target_ns)
+{
+	return s->fabric_ns < target_ns ? target_ns - s->fabric_ns : s->fabric_ns - target_ns;
+}
+
+/* The step of a window that has settled: never nothing, as the mean is of whole ns. */
+SWIFT_INLINE u32 swift_settle_q16(u32 cwnd_q16, u32 off_ns, u32 scale_ns)
+{
+	u64 small_q16 = swift_min_u32(cwnd_q16, SWIFT_Q16_ONE);
+	u64 square_q16 = small_q16 * small_q16 >> SWIFT_Q16_SHIFT;
+	u64 step_q16 = SWIFT_DIV_U64(square_q16 * off_ns, scale_ns);
+
+	return step_q16 ? (u32)step_q16 : 1;
+}
+
+/* The fabric's window. @delay_ns: what swift_fabric_feed() returned. */
+SWIFT_INLINE enum swift_action swift_fabric_react(struct swift_state *s,
+						  const struct swift_params *p,
+						  const struct swift_sample *in, u32 delay_ns,
+						  u32 target_ns, u64 step_q24)
+{
+	u32 off_ns = swift_off_target_ns(s, target_ns);
+	struct swift_window *w = &s->fabric;
+	u32 scale_ns = 0;
+
+	if (s->settled == SWIFT_DOUBTS)
+		return SWIFT_HOLD;
+
+	if (swift_may_settle(s, p))
+		scale_ns = swift_settle_scale_ns(p, w->cwnd_q16);
+	s->settled = off_ns < scale_ns >> SWIFT_SETTLED_SHIFT;
+	if (!s->settled)
+		return swift_react(w, p, in, delay_ns, target_ns, step_q24, s->starting);
+	if (s->fabric_ns >= target_ns) {
+		u32 step_q16 = off_ns ? swift_settle_q16(w->cwnd_q16, off_ns, scale_ns) : 0;
+
+		/* No cut: one for a loss may follow within the RTT. */
+		w->cwnd_q16 = swift_bound_cwnd(p, w->cwnd_q16 - step_q16);
+		return SWIFT_DECREASE;
+	}
+	if (!step_q24) /* D2 */
+		return SWIFT_HOLD;
+	w->cwnd_q16 = swift_bound_cwnd(p, (u64)w->cwnd_q16 +
+				       swift_settle_q16(w->cwnd_q16, off_ns, scale_ns));
+	return SWIFT_INCREASE;
+}
+
+/*
  * What a peer says can be held against the RTT alone: a delay within it is its host's word, and
  * endpoint_target_ns is what that can buy. One that exceeds it is a lie, or by a clock that is
  * wrong; not by a little, as an RTT may be of whole microseconds. Nor does the last one's delay
@@ -564,14 +677,17 @@ SWIFT_INLINE void swift_endpoint_feed(struct swift_state *s, const struct swift_
 static inline void swift_on_ack_v0(struct swift_state *s, const struct swift_params *p,
 				   const struct swift_sample *in, struct swift_verdict *out)
 {
+	u32 delay_ns;
+
 	out->base_sample_ns = in->short_sized ? 0 : in->rtt_ns;
 	swift_base_feed(&s->base, p, in->now_ns,
 			swift_base_sample_ns(&s->base, in->rtt_ns, in->short_sized));
-	swift_fabric_feed(s, p, in->rtt_ns);
+	delay_ns = swift_fabric_feed(s, p, in->rtt_ns);
+	SWIFT_READ_ANEW();
 	out->fabric_target_ns = swift_target_ns(s, p, in->hops, in->path_base_ns);
-	s->starting &= s->fabric_ns < out->fabric_target_ns;
-	out->fabric_action = swift_react(&s->fabric, p, in, s->fabric_ns, out->fabric_target_ns,
-					 swift_step_q24(p, in), s->starting);
+	s->starting &= delay_ns < out->fabric_target_ns;
+	out->fabric_action = swift_fabric_react(s, p, in, delay_ns, out->fabric_target_ns,
+						swift_step_q24(p, in));
 	s->endpoint.cwnd_q16 = s->fabric.cwnd_q16;
 	s->endpoint.last_decrease_ns = s->fabric.last_decrease_ns;
 }
@@ -581,6 +697,7 @@ SWIFT_INLINE void swift_on_ack(struct swift_state *s, const struct swift_params 
 {
 	bool guessed = !in->has_echo && in->echo_expected && s->has_endpoint; /* D5 */
 	u64 ceiling_q16, step_q24;
+	u32 delay_ns;
 
 	s->retx_cnt = 0;
 	out->fabric_action = SWIFT_NO_SAMPLE;
@@ -608,14 +725,16 @@ SWIFT_INLINE void swift_on_ack(struct swift_state *s, const struct swift_params 
 		swift_base_feed(&s->base, p, in->now_ns,
 				swift_base_sample_ns(&s->base, out->fabric_ns, in->short_sized));
 	}
-	swift_fabric_feed(s, p, out->fabric_ns);
+	delay_ns = swift_fabric_feed(s, p, out->fabric_ns);
+	SWIFT_READ_ANEW();
 	out->fabric_target_ns = swift_target_ns(s, p, in->hops, in->path_base_ns);
 	if (s->starting)
-		s->starting = s->fabric_ns < out->fabric_target_ns &&
+		s->starting = delay_ns < out->fabric_target_ns &&
 			      s->endpoint_ns < p->endpoint_target_ns;
+	SWIFT_READ_ANEW();
 	step_q24 = swift_step_q24(p, in);
-	out->fabric_action = swift_react(&s->fabric, p, in, s->fabric_ns,
-					 out->fabric_target_ns, step_q24, s->starting);
+	out->fabric_action = swift_fabric_react(s, p, in, delay_ns, out->fabric_target_ns,
+						step_q24);
 	out->endpoint_action = swift_react(&s->endpoint, p, in, s->endpoint_ns,
 					   p->endpoint_target_ns, step_q24, s->starting);
 
@@ -729,6 +848,24 @@ static inline u64 swift_pacing_delay_ns(u32 cwnd_q16, u32 rtt_ns)
 	if (delay_ns < SWIFT_PACING_DELAY_MAX_NS)
 		return delay_ns;
 	return SWIFT_PACING_DELAY_MAX_NS - (delay_ns & (SWIFT_PACING_DELAY_MAX_NS / 2 - 1));
+}
+
+/*
+ * D16: the RTT that a window below one packet is paced by. Spaced by the newest one, what waited
+ * once is answered twice, by the window and by the gap: a flow that has settled goes by the mean
+ * of its fabric delays, and by the newest as far as its window is one of a packet. What is the
+ * host's of @rtt_ns, the newest, is known: the endpoint delay of so small a window is (D9).
+ */
+static inline u32 swift_pacing_rtt_ns(const struct swift_state *s, bool split, u32 cwnd_q16,
+				      u32 rtt_ns)
+{
+	u32 host_ns = split ? swift_min_u32(s->endpoint_ns, rtt_ns) : 0;
+	s64 more_ns = (s64)s->fabric_ns - (rtt_ns - host_ns);
+
+	if (!s->settled || cwnd_q16 >= SWIFT_Q16_ONE)
+		return rtt_ns;
+	more_ns = more_ns * (s64)(SWIFT_Q16_ONE - cwnd_q16) >> SWIFT_Q16_SHIFT;
+	return swift_saturate_u32((u64)((s64)rtt_ns + more_ns));
 }
 
 /*

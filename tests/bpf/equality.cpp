@@ -180,9 +180,8 @@ std::string against_oracle(const swift_tunables &t, const law_step &before, cons
 
 	switch (after.event) {
 	case LAW_ACK: {
-		const oracle::Reading r = oracle::on_ack(
-			want, params, in, {is.fabric_ns < out.fabric_target_ns,
-					   is.endpoint_ns < t.endpoint_target_ns});
+		const oracle::Reading r =
+			oracle::on_ack(want, params, in, oracle::taken_by(was, is, in, out, params));
 
 		most = oracle::ack_tolerances(from, want, params, r);
 		near("fabric delay", out.fabric_ns, r.fabric_delay, 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The law once more, in doubles, written from the paper (Kumar et al., SIGCOMM
- * 2020) and from the deviations D1..D15 that kmod/core/swift.h lists: what the
+ * 2020) and from the deviations D1..D16 that kmod/core/swift.h lists: what the
  * fixed-point law is held against. Nothing of the core is computed with here;
  * its plain structs serve as input, and to start from its state.
  *
@@ -61,13 +61,14 @@ struct Window {
 struct State {
 	Window fabric, endpoint;
 	double endpoint_delay; /* EWMA, 3.3 */
-	double fabric_delay; /* EWMA, D14; whole ns; 0 = none yet */
+	double fabric_delay; /* EWMA, D14, D16; whole ns; 0 = none yet */
 	double noise; /* as well */
 	bool has_endpoint_delay;
 	int retransmit_cnt;
 	u64 base_since;
 	double base_delay[2]; /* current and previous half window */
 	bool starting; /* D12 */
+	bool settled, doubts; /* D16 */
 };
 
 inline State from_fixed(const swift_state &s)
@@ -80,7 +81,8 @@ inline State from_fixed(const swift_state &s)
 	return {window(s.fabric), window(s.endpoint), double(s.endpoint_ns),
 		double(s.fabric_ns), double(s.noise_ns), s.has_endpoint != 0,
 		s.retx_cnt, s.base.since_ns,
-		{delay(s.base.delay_ns[0]), delay(s.base.delay_ns[1])}, s.starting != 0};
+		{delay(s.base.delay_ns[0]), delay(s.base.delay_ns[1])}, s.starting != 0,
+		s.settled == SWIFT_SETTLED, s.settled == SWIFT_DOUBTS};
 }
 
 inline double cwnd(const State &s)
@@ -168,24 +170,74 @@ inline void feed_base_delay(State &s, const Params &p, u64 now, double delay, bo
 		s.base_delay[0] = std::floor((s.base_delay[0] + delay) / 2);
 }
 
-/* D14: what differs from the average is noise; the more there is, the longer the average. */
-inline void feed_fabric_delay(State &s, const Params &p, double delay)
+/* The decisions that rounding may turn, as the law under test took them. */
+struct Decisions {
+	bool fabric_below_target;
+	bool endpoint_below_target;
+	bool settled;
+	bool much_longer; /* the newest delay than the mean */
+};
+
+/* D16: how far flow scaling moves the target, about, where the window changes by half; ns. */
+inline double settling_scale(const Params &p, double fcwnd)
 {
+	double alpha = p.fs_range / (1 / std::sqrt(p.fs_min_cwnd) - 1 / std::sqrt(p.fs_max_cwnd));
+
+	return alpha / std::sqrt(std::max(fcwnd, p.fs_min_cwnd));
+}
+
+/* Relative: as flow scaling's, and fs_min_cwnd is held in q16. */
+inline double settling_tolerance(const Params &p, double fcwnd)
+{
+	return 2e-5 + kUnit / std::max(fcwnd, p.fs_min_cwnd);
+}
+
+/* D16: a small window on a learnt base. */
+inline bool may_settle(const State &s, const Params &p)
+{
+	return s.fabric.cwnd < 4 && !s.starting && p.t.target_policy == SWIFT_TARGET_BASE_RTT_PLUS;
+}
+
+/*
+ * D14: what differs from the average is noise; the more there is, the longer the average.
+ * D16: of four samples, whatever they differ by, and the law itself goes by the newest; where all
+ * was settled, one that is much longer is doubted, and two are believed at once.
+ * Returns what the law reacts to.
+ */
+inline double feed_fabric_delay(State &s, const Params &p, double delay, const Decisions &taken)
+{
+	bool small = may_settle(s, p);
+	bool settled = s.settled, doubts = s.doubts;
 	double differs = std::abs(delay - s.fabric_delay);
 	double most = 4 * s.noise + 1024; /* what differs by more is an outlier */
 	double samples = 1;
 
+	s.settled = s.doubts = false;
 	if (!s.fabric_delay || p.t.target_policy != SWIFT_TARGET_BASE_RTT_PLUS) {
 		s.fabric_delay = delay;
-		return;
+		return delay;
 	}
 	s.noise += std::trunc((std::min(differs, most) - s.noise) / 64);
+	if (small && (settled || doubts) && delay > s.fabric_delay) {
+		double scale = settling_scale(p, s.fabric.cwnd);
+		bool tie = std::abs(differs - scale) <= 1 + scale * settling_tolerance(p, s.fabric.cwnd);
+
+		if (tie ? taken.much_longer : differs > scale) {
+			s.doubts = settled;
+			if (doubts)
+				s.fabric_delay = delay;
+			return delay;
+		}
+	}
 	for (int quarter = 1; quarter <= 4 && 2 * samples <= s.fabric.cwnd &&
 	     4 * s.noise >= quarter * double(p.t.rtt_epsilon_ns); quarter++)
 		samples *= 2;
-	if (samples > 1)
+	if (small)
+		differs = delay < s.fabric_delay ? std::ceil(differs / 4) : std::floor(differs / 4);
+	else if (samples > 1)
 		differs = std::trunc(std::min(differs, most) / samples);
 	s.fabric_delay += delay < s.fabric_delay ? -differs : differs;
+	return small ? delay : s.fabric_delay;
 }
 
 /* --- Algorithm 1 -------------------------------------------------------------------- */
@@ -230,17 +282,38 @@ inline void react(Window &w, const Params &p, const swift_sample &in, double del
 	bound_and_note(w, p, cwnd_prev, in.now_ns);
 }
 
-/* The two decisions that rounding may turn, as the law under test took them. */
-struct Decisions {
-	bool fabric_below_target;
-	bool endpoint_below_target;
-};
+/* --- D16 ---------------------------------------------------------------------------- */
+
+/* In proportion to how far the mean is from the target. No cut: t_last_decrease stays. */
+inline void settle(Window &w, const Params &p, const swift_sample &in, double mean, double target)
+{
+	double step = std::min(w.cwnd * w.cwnd, 1.0) * (target - mean) / settling_scale(p, w.cwnd);
+
+	w.cut = 0;
+	if (step < 0 || (in.cwnd_limited && in.acked_pkts)) /* D2 */
+		w.cwnd = p.clamp(w.cwnd + step);
+}
+
+/* --- An ACK -------------------------------------------------------------------------- */
+
+/* As its states before and after the ACK, and the verdict, show them. */
+inline Decisions taken_by(const swift_state &before, const swift_state &after, const swift_sample &in,
+			  const swift_verdict &v, const Params &p)
+{
+	u32 newest_ns = p.t.split ? v.fabric_ns : in.rtt_ns;
+	u32 reacted_ns = may_settle(from_fixed(before), p) ? newest_ns : after.fabric_ns;
+
+	return {reacted_ns < v.fabric_target_ns, after.endpoint_ns < p.t.endpoint_target_ns,
+		after.settled == SWIFT_SETTLED,
+		before.settled == SWIFT_SETTLED ? after.settled == SWIFT_DOUBTS :
+						  after.fabric_ns == newest_ns};
+}
 
 /* What an ACK was understood as, and how exactly the numbers in it are known. */
 struct Reading {
 	bool sampled = false;
 	double fabric_delay = 0, endpoint_delay = 0; /* of this ACK */
-	double reacted_fabric_delay = 0; /* the filtered one, D14 */
+	double reacted_fabric_delay = 0; /* the filtered one, D14, or a small window's newest, D16 */
 	double reacted_endpoint_delay = 0; /* the filtered one, D5 */
 	double fabric_target = 0, target_tolerance = 0;
 	bool clamped = false;
@@ -309,14 +382,34 @@ inline Reading on_ack(State &s, const Params &p, const swift_sample &in, const D
 			     r.fabric_tie);
 	};
 
+	auto react_to_fabric = [&](bool fabric_below) {
+		if (s.doubts)
+			return;
+
+		double near = settling_scale(p, s.fabric.cwnd) / 4;
+		double off = std::abs(s.fabric_delay - r.fabric_target);
+
+		if (may_settle(s, p)) { /* to whole ns */
+			bool tie = std::abs(off - near) <= r.target_tolerance + 1 +
+							    near * settling_tolerance(p, s.fabric.cwnd);
+
+			s.settled = tie ? taken.settled : off < near;
+			r.fabric_tie |= tie;
+		}
+		if (s.settled)
+			settle(s.fabric, p, in, s.fabric_delay, r.fabric_target);
+		else
+			react(s.fabric, p, in, r.reacted_fabric_delay, r.fabric_target, fabric_below,
+			      s.starting);
+	};
+
 	if (!p.t.split) { /* Swift-v0: Algorithm 1 on the RTT */
 		feed_base_delay(s, p, in.now_ns, in.rtt_ns, in.short_sized);
-		feed_fabric_delay(s, p, in.rtt_ns);
-		r.reacted_fabric_delay = s.fabric_delay;
-		bool fabric_below = below_fabric_target(s.fabric_delay);
+		r.reacted_fabric_delay = feed_fabric_delay(s, p, in.rtt_ns, taken);
+		bool fabric_below = below_fabric_target(r.reacted_fabric_delay);
 
 		s.starting = s.starting && fabric_below; /* D12 */
-		react(s.fabric, p, in, s.fabric_delay, r.fabric_target, fabric_below, s.starting);
+		react_to_fabric(fabric_below);
 		s.endpoint.cwnd = s.fabric.cwnd;
 		s.endpoint.t_last_decrease = s.fabric.t_last_decrease;
 		s.endpoint.cut = s.fabric.cut;
@@ -326,14 +419,13 @@ inline Reading on_ack(State &s, const Params &p, const swift_sample &in, const D
 	/* D7: "seen" is neither what was guessed nor what cannot be. */
 	if (!guessed && !r.clamped)
 		feed_base_delay(s, p, in.now_ns, r.fabric_delay, in.short_sized);
-	feed_fabric_delay(s, p, r.fabric_delay);
-	r.reacted_fabric_delay = s.fabric_delay;
-	bool fabric_below = below_fabric_target(s.fabric_delay);
+	r.reacted_fabric_delay = feed_fabric_delay(s, p, r.fabric_delay, taken);
+	bool fabric_below = below_fabric_target(r.reacted_fabric_delay);
 	bool endpoint_below = below(s.endpoint_delay, p.t.endpoint_target_ns, kEwmaTolerance,
 				    taken.endpoint_below_target, r.endpoint_tie);
 
 	s.starting = s.starting && fabric_below && endpoint_below; /* D12 */
-	react(s.fabric, p, in, s.fabric_delay, r.fabric_target, fabric_below, s.starting);
+	react_to_fabric(fabric_below);
 	react(s.endpoint, p, in, s.endpoint_delay, p.t.endpoint_target_ns, endpoint_below, s.starting);
 
 	double ceiling = 32 * cwnd(s); /* D6, footnote 3 */
@@ -369,6 +461,14 @@ inline Tolerances ack_tolerances(const State &before, const State &after, const 
 		window_tolerance(before.endpoint.cwnd, after.endpoint.cwnd, p.beta,
 				 r.reacted_endpoint_delay, kEwmaTolerance),
 	};
+
+	if (after.settled) { /* a unit for the square, and one for the least step */
+		double scale = settling_scale(p, before.fabric.cwnd);
+		double most = std::min(before.fabric.cwnd * before.fabric.cwnd, 1.0);
+
+		t.fabric = 2 * kUnit + most * (r.target_tolerance + 2) / scale +
+			   most * settling_tolerance(p, before.fabric.cwnd);
+	}
 
 	/* What the ceiling sets is as exact as 32 times the other window; v0 has one. */
 	if (!p.t.split) {
@@ -449,6 +549,14 @@ inline void on_idle_restart(State &s, const Params &p, u32 idle_rtos)
 inline double pacing_delay(double cwnd, double rtt)
 {
 	return cwnd < 1 ? rtt / cwnd : 0;
+}
+
+/* D16: of a flow that has settled; @fabric_delay is the newest, a part of @rtt. */
+inline double pacing_rtt(const State &s, double cwnd, double rtt, double fabric_delay)
+{
+	double wait = s.fabric_delay + cwnd * (fabric_delay - s.fabric_delay);
+
+	return cwnd < 1 && (s.settled || s.doubts) ? rtt - fabric_delay + wait : rtt;
 }
 
 } /* namespace oracle */

@@ -6,7 +6,10 @@
  */
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
+#include <queue>
+#include <vector>
 
 #include "flow.hpp"
 
@@ -889,7 +892,9 @@ TEST(noise, D14_the_filter_remembers_a_window_at_most)
 					       {4.0, 1000.0, 4}, {3.9, 1000.0, 2}, {1.0, 1000.0, 1}, {0.5, 1000.0, 1}}) {
 		Flow f;
 
-		f.windows(cwnd, 4096).ack({.rtt_ns = us(100), .cwnd_limited = false});
+		f.windows(cwnd, 4096);
+		f.s.starting = true; /* else a small window has a filter of its own (D16) */
+		f.ack({.rtt_ns = us(100), .cwnd_limited = false});
 		f.s.noise_ns = us(noise_us);
 		f.ack({.rtt_ns = us(100 + noise_us), .cwnd_limited = false});
 		EXPECT_EQ(f.s.fabric_ns, us(100) + us(noise_us) / u32(samples)) << cwnd << " packets, " << noise_us;
@@ -991,6 +996,248 @@ TEST(noise, D14_late_hosts_do_not_throttle)
 
 	EXPECT_LT(average_cwnd(SWIFT_TARGET_STATIC), 15);
 	EXPECT_GT(average_cwnd(SWIFT_TARGET_BASE_RTT_PLUS), 50);
+}
+
+/* --- D16: small windows near their target -------------------------------------------------------------- */
+
+/* The defaults' alpha / sqrt(w): 450 us between 0.01 and 256 packets. */
+double scale_us(double cwnd) { return 450 / (1 / std::sqrt(0.01) - 1 / 16.0) / std::sqrt(cwnd); }
+
+/* With a learnt base of 40 us. */
+Flow small_flow(double cwnd, u32 policy = SWIFT_TARGET_BASE_RTT_PLUS)
+{
+	Flow f(tunables({{"target_policy", policy}}));
+
+	f.ack({.rtt_ns = us(40), .cwnd_limited = false});
+	return f.windows(cwnd, 100);
+}
+
+/* The mean and the newest delay are this far above the target. */
+void ack_off_target(Flow &f, double off_us, bool cwnd_limited = true)
+{
+	u32 rtt_ns = u32(swift_target_ns(&f.s, &f.p, 0, 0) + off_us * 1000);
+
+	f.s.fabric_ns = rtt_ns;
+	f.wait(us(1000)).ack({.rtt_ns = rtt_ns, .cwnd_limited = cwnd_limited});
+}
+
+TEST(settles, D16_by_as_much_as_it_is_off_its_target)
+{
+	for (auto [cwnd, part] : {std::pair{0.25, 0.2}, {0.25, -0.2}, {0.5, 0.1}, {0.5, -0.1}, {0.9, 0.24}, {0.9, -0.24},
+				  {1.0, 0.1}, {2.5, 0.2}, {2.5, -0.2}, {3.9, 0.1}, {3.9, -0.1}}) {
+		Flow f = small_flow(cwnd);
+
+		ack_off_target(f, part * scale_us(cwnd));
+		EXPECT_EQ(f.s.settled, SWIFT_SETTLED) << cwnd << " packets, " << part;
+		EXPECT_NEAR(f.fcwnd(), cwnd - std::min(cwnd * cwnd, 1.0) * part, 1e-3) << cwnd << " packets, " << part;
+		EXPECT_EQ(f.v.fabric_action, part > 0 ? SWIFT_DECREASE : SWIFT_INCREASE);
+	}
+}
+
+TEST(settles, D16_farther_off_the_law_is_the_papers)
+{
+	Flow above = small_flow(0.5), below = small_flow(0.5);
+
+	ack_off_target(above, 0.3 * scale_us(0.5));
+	EXPECT_EQ(above.s.settled, SWIFT_UNSETTLED);
+	EXPECT_NEAR(above.fcwnd(), 0.5 * (1 - 0.8 * 0.3 * us(scale_us(0.5)) / above.s.fabric_ns), 1e-3);
+	ack_off_target(below, -0.3 * scale_us(0.5));
+	EXPECT_EQ(below.s.settled, SWIFT_UNSETTLED);
+	EXPECT_NEAR(below.fcwnd(), 1, 1e-3); /* D15 */
+}
+
+TEST(settles, D16_a_window_of_four_packets_or_one_that_begins_does_not)
+{
+	Flow large = small_flow(4), begins = small_flow(0.5);
+
+	ack_off_target(large, 1);
+	EXPECT_EQ(large.s.settled, SWIFT_UNSETTLED);
+	begins.s.starting = 1;
+	ack_off_target(begins, -1);
+	EXPECT_EQ(begins.s.settled, SWIFT_UNSETTLED);
+	EXPECT_NEAR(begins.fcwnd(), 1.5, 1e-3);
+	for (u32 policy : {SWIFT_TARGET_STATIC, SWIFT_TARGET_BASE_RTT}) {
+		Flow f = small_flow(0.5, policy);
+
+		ack_off_target(f, 1);
+		EXPECT_EQ(f.s.settled, SWIFT_UNSETTLED);
+	}
+}
+
+/* Below fs_min_cwnd targets are all the same, and so is what a distance means. */
+TEST(settles, D16_the_smallest_windows_by_the_scale_of_fs_min_cwnd)
+{
+	Flow f = small_flow(0.005);
+
+	ack_off_target(f, 0.26 * scale_us(0.01));
+	EXPECT_EQ(f.s.settled, SWIFT_UNSETTLED);
+	ack_off_target(f, 0.24 * scale_us(0.01));
+	EXPECT_EQ(f.s.settled, SWIFT_SETTLED);
+}
+
+/* However small: 0.001 packet's square is nothing in q16. */
+TEST(settles, D16_never_by_nothing_but_at_its_target)
+{
+	Flow f = small_flow(0.001);
+	const double before = f.fcwnd();
+
+	ack_off_target(f, -1);
+	EXPECT_GT(f.fcwnd(), before);
+	f.windows(0.5, 100);
+	ack_off_target(f, 0);
+	EXPECT_EQ(f.fcwnd(), 0.5);
+}
+
+TEST(settles, D16_an_idle_application_is_no_reason_to_grow)
+{
+	Flow f = small_flow(0.5);
+
+	ack_off_target(f, -5, false);
+	EXPECT_EQ(f.fcwnd(), 0.5);
+	EXPECT_EQ(f.v.fabric_action, SWIFT_HOLD);
+	ack_off_target(f, 5, false);
+	EXPECT_LT(f.fcwnd(), 0.5);
+}
+
+/* A loss in the same RTT cuts. */
+TEST(settles, D16_is_not_the_cut_of_an_RTT)
+{
+	Flow f = small_flow(0.5);
+	double settled;
+
+	ack_off_target(f, 5);
+	settled = f.fcwnd();
+	EXPECT_LT(settled, 0.5);
+	EXPECT_TRUE(f.loss(us(100)));
+	EXPECT_NEAR(f.fcwnd(), settled / 2, 1e-4);
+}
+
+TEST(settles, D16_by_the_mean_of_four_delays)
+{
+	Flow f = small_flow(0.5);
+	u32 target_ns = swift_target_ns(&f.s, &f.p, 0, 0);
+
+	f.s.fabric_ns = target_ns - us(8);
+	f.ack({.rtt_ns = target_ns + us(8)});
+	EXPECT_EQ(f.s.fabric_ns, target_ns - us(4));
+	EXPECT_EQ(f.v.fabric_action, SWIFT_INCREASE);
+	/* No outlier is cut where nothing was settled: the paper's law goes by the newest. */
+	f = small_flow(0.5);
+	f.s.fabric_ns = us(50);
+	f.ack({.rtt_ns = us(1050)});
+	EXPECT_EQ(f.s.fabric_ns, us(300));
+	EXPECT_NEAR(f.fcwnd(), 0.25, 1e-3);
+}
+
+/* A host was away, or the queue is another: the next one tells. */
+TEST(settles, D16_one_long_delay_is_not_believed_two_are)
+{
+	Flow f = small_flow(0.5);
+	u32 mean_ns, long_ns;
+	double settled;
+
+	ack_off_target(f, 5);
+	mean_ns = f.s.fabric_ns;
+	settled = f.fcwnd();
+	long_ns = u32(mean_ns + 1000 * scale_us(settled) + 100);
+
+	f.wait(us(1000)).ack({.rtt_ns = long_ns});
+	EXPECT_EQ(f.s.settled, SWIFT_DOUBTS);
+	EXPECT_EQ(f.v.fabric_action, SWIFT_HOLD);
+	EXPECT_EQ(f.s.fabric_ns, mean_ns);
+	EXPECT_EQ(f.fcwnd(), settled);
+
+	Flow next = f;
+
+	next.wait(us(1000)).ack({.rtt_ns = mean_ns});
+	EXPECT_EQ(next.s.settled, SWIFT_SETTLED);
+	EXPECT_EQ(next.s.fabric_ns, mean_ns);
+
+	f.wait(us(1000)).ack({.rtt_ns = long_ns + 1000});
+	EXPECT_EQ(f.s.settled, SWIFT_UNSETTLED);
+	EXPECT_EQ(f.s.fabric_ns, long_ns + 1000);
+	EXPECT_LT(f.fcwnd(), settled * 0.9);
+
+	/* As long as scaling's measure is no reason for doubt. */
+	f = small_flow(0.5);
+	ack_off_target(f, 5);
+	f.wait(us(1000)).ack({.rtt_ns = u32(f.s.fabric_ns + 1000 * scale_us(f.fcwnd()) - 100)});
+	EXPECT_NE(f.s.settled, SWIFT_DOUBTS);
+	EXPECT_GT(f.s.fabric_ns, mean_ns);
+}
+
+/* Doubt does not outlive what it is about. */
+TEST(settles, D16_doubts_end_with_the_policy_and_with_the_window)
+{
+	Flow f = small_flow(0.5);
+
+	f.s.settled = SWIFT_DOUBTS;
+	f.windows(100, 100).ack({.rtt_ns = us(40)});
+	EXPECT_GT(f.fcwnd(), 100);
+	f = small_flow(0.5, SWIFT_TARGET_STATIC);
+	f.s.settled = SWIFT_DOUBTS;
+	f.ack({.rtt_ns = us(40)});
+	EXPECT_GT(f.fcwnd(), 0.5);
+}
+
+TEST(settles, D16_packets_are_spaced_by_the_mean)
+{
+	Flow f = small_flow(0.25);
+
+	f.s.fabric_ns = us(100);
+	f.s.endpoint_ns = us(20);
+	for (u8 settled : {SWIFT_SETTLED, SWIFT_DOUBTS}) {
+		f.s.settled = settled;
+		/* Of 160 us 140 are the fabric's: its mean, and a quarter of what is more. */
+		EXPECT_EQ(swift_pacing_rtt_ns(&f.s, true, to_q16(0.25), us(160)), us(130));
+		EXPECT_EQ(swift_pacing_rtt_ns(&f.s, true, to_q16(0.25), us(100)), us(115));
+		EXPECT_EQ(swift_pacing_rtt_ns(&f.s, false, to_q16(0.25), us(160)), us(115));
+		EXPECT_EQ(swift_pacing_rtt_ns(&f.s, true, to_q16(1), us(160)), us(160));
+		/* The host's delay may be of an earlier ACK. */
+		EXPECT_EQ(swift_pacing_rtt_ns(&f.s, true, to_q16(0.25), us(10)), us(85));
+	}
+	f.s.settled = SWIFT_UNSETTLED;
+	EXPECT_EQ(swift_pacing_rtt_ns(&f.s, true, to_q16(0.25), us(160)), us(160));
+}
+
+/*
+ * The reason for all that: 512 flows share a link of 10 Gb/s, each of which hears of the queue
+ * once in rtt / w. The queue's swing, in us, when they have met.
+ */
+TEST(settles, D16_hundreds_of_flows_keep_a_steady_queue)
+{
+	const int flows = 512;
+	const double packet_us = 1.2, base_us = 20;
+	std::vector<Flow> all;
+	std::priority_queue<std::pair<double, int>> due; /* us, negative: the first comes first */
+	double free_us = 0, least_us = 1e9, most_us = 0;
+
+	for (int i = 0; i < flows; i++) {
+		all.emplace_back();
+		all[i].ack({.rtt_ns = us(base_us), .cwnd_limited = false});
+		all[i].windows(0.3, 100);
+		due.emplace(-i, i);
+	}
+	for (int packets = 0; packets < 400000; packets++) {
+		auto [negative_us, i] = due.top();
+		double sent_us = -negative_us, rtt_us;
+		u32 paced_by_ns;
+
+		due.pop();
+		free_us = std::max(free_us, sent_us) + packet_us;
+		rtt_us = base_us + free_us - sent_us;
+		all[i].now_ns = u64(1000 * (sent_us + rtt_us));
+		all[i].ack({.rtt_ns = us(rtt_us)});
+		paced_by_ns = swift_pacing_rtt_ns(&all[i].s, true, swift_cwnd_q16(&all[i].s), us(rtt_us));
+		due.emplace(-sent_us - std::max(rtt_us, double(swift_pacing_delay_ns(swift_cwnd_q16(&all[i].s),
+										     paced_by_ns)) / 1000),
+			    i);
+		if (packets >= 300000) {
+			least_us = std::min(least_us, rtt_us);
+			most_us = std::max(most_us, rtt_us);
+		}
+	}
+	EXPECT_LT(most_us - least_us, 40) << least_us << " to " << most_us;
 }
 
 /* --- D10: what the host's flows know together, and the handshake ---------------------------------------- */
