@@ -341,10 +341,13 @@ SWIFT_INLINE u32 swift_fabric_feed(struct swift_state *s, const struct swift_par
 	above = delay_ns >= s->fabric_ns;
 	differs_by_ns = above ? delay_ns - s->fabric_ns : s->fabric_ns - delay_ns;
 	most_ns = swift_noise_most_ns(s);
-	swift_noise_feed(s, swift_min_u32(differs_by_ns, most_ns));
-	if (swift_may_settle(s, p))
+	if (swift_may_settle(s, p)) {
+		/* Else it is the queue that moves, and not noise, what two samples differ by. */
+		if (settled)
+			swift_noise_feed(s, swift_min_u32(differs_by_ns, most_ns));
 		return swift_small_feed(s, p, settled, delay_ns);
-
+	}
+	swift_noise_feed(s, swift_min_u32(differs_by_ns, most_ns));
 	shift = swift_filter_shift(s, p);
 	if (shift)
 		differs_by_ns = swift_min_u32(differs_by_ns, most_ns) >> shift;

@@ -217,7 +217,8 @@ inline double feed_fabric_delay(State &s, const Params &p, double delay, const D
 		s.fabric_delay = delay;
 		return delay;
 	}
-	s.noise += std::trunc((std::min(differs, most) - s.noise) / 64);
+	if (!small || settled || doubts) /* elsewhere a small window's queue moves between two samples */
+		s.noise += std::trunc((std::min(differs, most) - s.noise) / 64);
 	if (small && (settled || doubts) && delay > s.fabric_delay) {
 		double scale = settling_scale(p, s.fabric.cwnd);
 		bool tie = std::abs(differs - scale) <= 1 + scale * settling_tolerance(p, s.fabric.cwnd);

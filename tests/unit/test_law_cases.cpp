@@ -1129,6 +1129,24 @@ TEST(settles, D16_by_the_mean_of_four_delays)
 	EXPECT_NEAR(f.fcwnd(), 0.25, 1e-3);
 }
 
+/* Elsewhere two samples differ by what the queue moved meanwhile. */
+TEST(settles, D16_noise_is_measured_where_all_is_settled)
+{
+	Flow f = small_flow(0.5);
+	u32 noise_ns;
+
+	noise_ns = f.s.noise_ns = us(10);
+	f.s.fabric_ns = us(50);
+	f.ack({.rtt_ns = us(80)});
+	EXPECT_EQ(f.s.settled, SWIFT_UNSETTLED);
+	EXPECT_EQ(f.s.noise_ns, noise_ns);
+	f = small_flow(0.5);
+	ack_off_target(f, 5);
+	f.s.noise_ns = noise_ns;
+	f.wait(us(1000)).ack({.rtt_ns = f.s.fabric_ns});
+	EXPECT_LT(f.s.noise_ns, noise_ns);
+}
+
 /* A host was away, or the queue is another: the next one tells. */
 TEST(settles, D16_one_long_delay_is_not_believed_two_are)
 {
