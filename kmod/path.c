@@ -61,7 +61,8 @@ static struct swift_path *swift_path_find(struct swift_path_set *set, u32 key)
 	int i;
 
 	for (i = 0; i < SWIFT_PATH_WAYS; i++)
-		if (smp_load_acquire(&set->ways[i].key) == key) /* before the base that came with it */
+		/* before the base that came with it */
+		if (smp_load_acquire(&set->ways[i].key) == key)
 			return &set->ways[i];
 	return NULL;
 }
@@ -78,7 +79,13 @@ u32 swift_path_base_of(u32 key)
 	return base_ns == SWIFT_U32_MAX ? 0 : base_ns;
 }
 
-/* The slot of @key, or one that it may have; an age may be torn or old without the set's lock. */
+static u64 swift_path_age_ns(const struct swift_path *path, u64 now_ns)
+{
+	/* Without the lock: torn or old, it costs a lock taken in vain, or an ACK. */
+	return data_race(swift_base_age_ns(&path->base, now_ns));
+}
+
+/* The slot of @key, or one that it may have. */
 static struct swift_path *swift_path_slot(struct swift_path_set *set, u32 key,
 					  const struct swift_params *p, u64 now_ns)
 {
@@ -87,7 +94,7 @@ static struct swift_path *swift_path_slot(struct swift_path_set *set, u32 key,
 
 	for (i = 0; !path && i < SWIFT_PATH_WAYS; i++)
 		if (!READ_ONCE(set->ways[i].key) ||
-		    data_race(swift_base_age_ns(&set->ways[i].base, now_ns)) >= p->rtt_window_ns)
+		    swift_path_age_ns(&set->ways[i], now_ns) >= p->rtt_window_ns)
 			path = &set->ways[i];
 	return path;
 }
@@ -119,13 +126,10 @@ void swift_path_learn(u32 key, const struct swift_params *p, u64 now_ns, u32 del
 	struct swift_path_set *set = swift_path_set(key);
 	const struct swift_path *path = swift_path_slot(set, key, p, now_ns);
 
-	/*
-	 * As most are: nothing that is not known. What is read without the lock costs no more
-	 * than one taken in vain, or an ACK later.
-	 */
+	/* As most are: nothing that is not known. */
 	if (!path || (READ_ONCE(path->key) == key &&
 		      delay_ns >= READ_ONCE(path->base.delay_ns[0]) &&
-		      data_race(swift_base_age_ns(&path->base, now_ns)) < p->rtt_window_ns / 2))
+		      swift_path_age_ns(path, now_ns) < p->rtt_window_ns / 2))
 		return;
 	swift_path_tell(set, key, p, now_ns, delay_ns);
 }
