@@ -320,7 +320,7 @@ SWIFT_INLINE u32 swift_small_feed(struct swift_state *s, const struct swift_para
 		else
 			s->fabric_ns = delay_ns;
 	} else {
-		s->fabric_ns += (u32)(longer_ns >> SWIFT_SETTLE_SHIFT);
+		s->fabric_ns = (u32)(s->fabric_ns + (longer_ns >> SWIFT_SETTLE_SHIFT));
 	}
 	return delay_ns;
 }
