@@ -109,7 +109,9 @@ bool iperf_busy(std::string_view error)
 
 bool iperf_refused(std::string_view error)
 {
-	return error.find("Connection refused") != std::string_view::npos;
+	// A server that is about to end resets who comes meanwhile.
+	return error.find("Connection refused") != std::string_view::npos ||
+	       error.find("Connection reset by peer") != std::string_view::npos;
 }
 
 } // namespace swift
