@@ -74,13 +74,14 @@ static __always_inline const struct bpf_swift_profile *swift_profile(const struc
 	return p && p->law.max_cwnd_q16 ? p : 0;
 }
 
-/* As the law takes them: v0 is Swift with one window, whatever the map says. */
+/* v0 is Swift with one window, whatever the map says. */
 #ifdef BPF_SWIFT_V0
 #define SWIFT_SPLIT false
 #else
 #define SWIFT_SPLIT true
 #endif
 
+/* As the law takes them. */
 static __always_inline const struct swift_params *swift_law(const struct bpf_swift_profile *p,
 							    struct swift_params *v0)
 {

@@ -109,7 +109,7 @@ bool iperf_busy(std::string_view error)
 
 bool iperf_refused(std::string_view error)
 {
-	// A server that is about to end resets who comes meanwhile.
+	// Seen of both between two tests; why a server resets then is not known.
 	return error.find("Connection refused") != std::string_view::npos ||
 	       error.find("Connection reset by peer") != std::string_view::npos;
 }
