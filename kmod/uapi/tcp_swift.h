@@ -43,7 +43,7 @@ enum tcp_swift_credit {
  * them, and of the third what credit does.
  */
 struct tcp_swift_info {
-	__u32 fabric_ns; /* a mean if noisy or w < 4; bits 1..0: source of the local receive stamp */
+	__u32 fabric_ns; /* a mean if noisy or w < 4; bits 1..0: source of local receive stamp */
 	__u32 endpoint_ns; /* filtered; bits 1..0: source of the peer's echo */
 	__u32 target_ns; /* of the fabric delay; bits 1..0: enum tcp_swift_credit */
 	__u32 fcwnd_q16;
