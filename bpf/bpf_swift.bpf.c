@@ -506,6 +506,7 @@ void BPF_PROG(swift_cong_init, struct sock *sk)
 	struct swift_sock *ss = swift_sk(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct bpf_swift_flow *f;
+	u32 base_ns;
 
 	ss->live = 0;
 	ss->timed_out = 0;
@@ -521,11 +522,13 @@ void BPF_PROG(swift_cong_init, struct sock *sk)
 	swift_init(&ss->law, &p->law, swift_init_cwnd_pkts(sk));
 	/* There already if the handshake negotiated the echo. */
 	f = bpf_sk_storage_get(&swift_flows, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
-	ss->path_key = swift_path_key(sk, f && f->echo_on);
-	if (tp->srtt_us)
-		swift_path_learn(ss->path_key, &p->law, tp->tcp_clock_cache,
-				 swift_on_handshake(&ss->law, &p->law, tp->tcp_clock_cache,
-						    tcp_srtt_ns(tp), tp->mss_cache, 0));
+	ss->path_key = swift_path_key(tp, f && f->echo_on);
+	if (tp->srtt_us) {
+		base_ns = swift_on_handshake(&ss->law, &p->law, tp->tcp_clock_cache,
+					     tcp_srtt_ns(tp), tp->mss_cache, 0);
+		if (p->law.target_policy != SWIFT_TARGET_STATIC)
+			swift_path_learn(ss->path_key, &p->law, tp->tcp_clock_cache, base_ns);
+	}
 	ss->live = 1;
 	tp->snd_ssthresh = TCP_INFINITE_SSTHRESH;
 	swift_apply(sk, ss, p, true);

@@ -11,6 +11,7 @@
 #include "swift_flow.h"
 
 #define BPF_SWIFT_PATHS 4096
+#define BPF_SWIFT_PATH_MSS_SHIFT 8
 
 struct bpf_swift_path {
 	struct bpf_spin_lock lock; /* of what follows, for writers */
@@ -33,11 +34,13 @@ static __always_inline u32 swift_path_mix(u32 x)
 	return x ^ x >> 16;
 }
 
-/* A destination of a namespace; never 0. Flows with an echo are apart from those without. */
-static __always_inline u32 swift_path_key(const struct sock *sk, bool echo_on)
+/* A destination of a namespace; never 0. Flows with an echo, and of longer packets, are apart. */
+static __always_inline u32 swift_path_key(const struct tcp_sock *tp, bool echo_on)
 {
+	const struct sock *sk = (const struct sock *)tp;
 	u32 key = swift_path_mix((u32)sk->__sk_common.skc_net.net->net_cookie << 1 | echo_on);
 
+	key = swift_path_mix(key ^ tp->mss_cache >> BPF_SWIFT_PATH_MSS_SHIFT);
 	if (sk->__sk_common.skc_family == AF_INET6) {
 		key = swift_path_mix(key ^ sk->__sk_common.skc_v6_daddr.in6_u.u6_addr32[0]);
 		key = swift_path_mix(key ^ sk->__sk_common.skc_v6_daddr.in6_u.u6_addr32[1]);

@@ -19,6 +19,7 @@
 
 #define SWIFT_PATH_SETS 1024
 #define SWIFT_PATH_WAYS 4
+#define SWIFT_PATH_MSS_SHIFT 8 /* 256 bytes: 4 us on two links of 1 Gb/s */
 
 struct swift_path {
 	struct swift_base base;
@@ -35,11 +36,13 @@ static u32 swift_paths_seed __read_mostly;
 
 /*
  * A destination of a namespace; never 0. Flows with an echo are apart from those without,
- * whose fabric delay has the other host's in it.
+ * whose fabric delay has the other host's in it; and those of longer packets from those of
+ * shorter ones (TCP_MAXSEG; peers behind one address), which are on each link for less time.
  */
 u32 swift_path_key(const struct sock *sk, bool echo_on)
 {
-	u32 seed = swift_paths_seed ^ net_hash_mix(sock_net(sk)) ^ echo_on;
+	u32 mss_class = tcp_sk(sk)->mss_cache >> SWIFT_PATH_MSS_SHIFT;
+	u32 seed = swift_paths_seed ^ net_hash_mix(sock_net(sk)) ^ (mss_class << 1 | echo_on);
 	u32 key;
 
 #if IS_ENABLED(CONFIG_IPV6)

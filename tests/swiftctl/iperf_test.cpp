@@ -87,8 +87,9 @@ TEST(iperf, its_own_errors_are_passed_on)
 	EXPECT_EQ(iperf_error(recorded("interrupted")), "iperf3: interrupt - the client has terminated");
 	EXPECT_TRUE(iperf_busy(iperf_error(recorded("busy"))));
 	EXPECT_FALSE(iperf_busy(iperf_error(recorded("refused"))));
-	EXPECT_TRUE(iperf_refused(iperf_error(recorded("refused"))));
-	EXPECT_FALSE(iperf_refused(iperf_error(recorded("busy"))));
+	EXPECT_TRUE(iperf_not_listening(iperf_error(recorded("refused"))));
+	EXPECT_TRUE(iperf_not_listening("iperf3: unable to receive control message: Connection reset by peer"));
+	EXPECT_FALSE(iperf_not_listening(iperf_error(recorded("busy"))));
 }
 
 TEST(iperf, damage_is_located)

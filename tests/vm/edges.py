@@ -579,6 +579,39 @@ def delayed_ack():
     expect(flow["fabric_ns"] < 30 * MS, f"a fabric delay of {flow['fabric_ns']} ns")
 
 
+def learnt_together():
+    """What the flows of a host know together of a path (D10), on one that is 2 ms long, and later 20; to
+    addresses that no other edge has."""
+    def target_ms(mss_bytes=0, address="10.0.1.3", data=20000):
+        listener, client = listen(address=address), caller()
+        if mss_bytes:
+            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, mss_bytes)
+        client.connect((address, PORT))
+        server = accept(listener)
+        if data:
+            acked_ms(client, bytes(data))
+        name = "{}:{}".format(*client.getsockname())
+        flows = json.loads(run(f"ip netns exec h1 {SWIFTCTL} flows --json"))["flows"]
+        (flow,) = [flow for flow in flows if flow["local"] == name]
+        for sock in listener, client, server:
+            sock.close()
+        return flow["target_ns"] / MS
+
+    for address in "10.0.1.3", "10.0.1.4":
+        run(f"ip -n h2 address add {address}/24 dev left")
+    delay(2)
+    target_ms(mss_bytes=1000)
+    tune("h1", target_policy="base_rtt_plus", base_target_ns=1000)
+    target_ms(data=0)
+    delay(20)
+    got = {"a handshake told it": target_ms(), "of shorter packets": target_ms(mss_bytes=536),
+           "of another destination": target_ms(address="10.0.1.4"), "by static": target_ms(mss_bytes=1000)}
+    for address in "10.0.1.3", "10.0.1.4":
+        run(f"ip -n h2 address delete {address}/24 dev left")
+    for what, target in got.items():
+        expect((target < 10) == (what == "a handshake told it"), f"{what}: targets in ms: {got}")
+
+
 def unpaced_again():
     """A paced socket's queue below TCP may be as long as its rate allows, and unpaced that
     is any length; one not paced has tcp_limit_output_bytes. The link to r1 is the slow

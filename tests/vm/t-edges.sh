@@ -29,6 +29,7 @@ ok 'edges: a guarded socket that is connected again is counted once' edge guarde
 ok 'edges: chosen between SYN and SYN-ACK' edge syn_sent_first
 ok 'edges: chosen again between SYN and SYN-ACK, with echo' edge syn_sent_again
 ok 'edges: a delayed ACK is no sample of the path' edge delayed_ack
+ok 'edges: flows know together how long a path is, handshakes, too; of other paths or packets, nothing' edge learnt_together
 ok "edges: a flow that leaves Swift leaves Swift's QoS class" edge leave_class
 
 ok 'edges: no pacing is left of another congestion control' edge unpaced_after_bbr

@@ -104,7 +104,7 @@ std::string try_leg(const AbPlan &plan, AbHosts &hosts, const AbLeg &leg, const 
 			said.out.empty() ? said.complaint("iperf3 said nothing") :
 					   run.error().text();
 		// It may be our own last one, of which it is not rid yet; then it listens again.
-		if (!iperf_busy(error) && !(iperf_refused(error) && i + 1 < refused_tries))
+		if (!iperf_busy(error) && !(iperf_not_listening(error) && i + 1 < refused_tries))
 			break;
 		hosts.pause(busy_pause_s);
 	}

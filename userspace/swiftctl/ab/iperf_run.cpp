@@ -107,7 +107,7 @@ bool iperf_busy(std::string_view error)
 	return error.find("server is busy") != std::string_view::npos;
 }
 
-bool iperf_refused(std::string_view error)
+bool iperf_not_listening(std::string_view error)
 {
 	// Seen of both between two tests; why a server resets then is not known.
 	return error.find("Connection refused") != std::string_view::npos ||

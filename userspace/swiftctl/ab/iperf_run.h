@@ -37,7 +37,7 @@ struct IperfRun {
 Result<IperfRun> parse_iperf(std::string_view text);
 // The error that iperf3 reports for a server that is in another test.
 [[nodiscard]] bool iperf_busy(std::string_view error);
-// Nobody listens: no server, or one that ends a test and is about to listen again.
-[[nodiscard]] bool iperf_refused(std::string_view error);
+// Refused or reset: no server, or one that ends a test and is about to listen again.
+[[nodiscard]] bool iperf_not_listening(std::string_view error);
 
 } // namespace swift
