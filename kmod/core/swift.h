@@ -255,6 +255,7 @@ SWIFT_INLINE u32 swift_flow_scaling_ns(const struct swift_params *p, u32 fcwnd_q
 #define SWIFT_NOISE_CWND_Q16 (3 * SWIFT_Q16_ONE) /* up to there it is no more than rtt_epsilon */
 #define SWIFT_FILTER_SHIFT_MAX 4 /* the filter remembers 16 samples at most */
 #define SWIFT_FILTER_NOISE 4 /* quarters of rtt_epsilon */
+#define SWIFT_FILTER_CWND_SHIFT 2 /* a quarter of the window */
 
 static inline u32 swift_noise_most_ns(const struct swift_state *s)
 {
@@ -269,21 +270,30 @@ static inline void swift_noise_feed(struct swift_state *s, u32 differs_by_ns)
 		s->noise_ns -= (s->noise_ns - differs_by_ns) >> SWIFT_NOISE_SHIFT;
 }
 
-/* Twice as many samples for each quarter of rtt_epsilon, but no more than the window has. */
-SWIFT_INLINE u32 swift_filter_shift(const struct swift_state *s, const struct swift_params *p)
+/* How many quarters of rtt_epsilon the noise has. */
+SWIFT_INLINE u64 swift_noise_quarters(const struct swift_state *s, const struct swift_params *p)
 {
-	u32 cwnd_pkts = s->fabric.cwnd_q16 >> SWIFT_Q16_SHIFT;
-	u64 quarters = SWIFT_FILTER_SHIFT_MAX;
-	u32 shift;
+	if (!p->rtt_epsilon_ns)
+		return SWIFT_FILTER_SHIFT_MAX;
+	return SWIFT_DIV_U64((u64)s->noise_ns * SWIFT_FILTER_NOISE, p->rtt_epsilon_ns);
+}
 
-	if (p->rtt_epsilon_ns)
-		quarters = SWIFT_DIV_U64((u64)s->noise_ns * SWIFT_FILTER_NOISE, p->rtt_epsilon_ns);
-	shift = quarters < SWIFT_FILTER_SHIFT_MAX ? (u32)quarters : SWIFT_FILTER_SHIFT_MAX;
-	/* No loop: of one that counts down older verifiers of BPF see no end. */
-	if (cwnd_pkts < 4)
-		return swift_min_u32(shift, cwnd_pkts >> 1);
-	return swift_min_u32(shift, cwnd_pkts < 8 ? 2 :
-			     cwnd_pkts < 16 ? 3 : SWIFT_FILTER_SHIFT_MAX);
+/*
+ * Twice as many samples for each of them, and as many as a quarter of the window has packets, but
+ * no more than all of it. A flow that is alone on its path fills it in bunches, as its ACKs
+ * come in, and is the queue that the last packet of a bunch meets.
+ */
+SWIFT_INLINE u32 swift_filter_shift(const struct swift_state *s, u64 quarters)
+{
+	u32 cwnd_q16 = swift_max_u32(s->fabric.cwnd_q16, SWIFT_Q16_ONE);
+	u32 cwnd_log2 = (swift_log2_q8(cwnd_q16) >> 8) - SWIFT_Q16_SHIFT;
+	u64 shift = quarters;
+
+	if (cwnd_log2 > shift + SWIFT_FILTER_CWND_SHIFT)
+		shift = cwnd_log2 - SWIFT_FILTER_CWND_SHIFT;
+	if (shift > cwnd_log2)
+		shift = cwnd_log2;
+	return shift < SWIFT_FILTER_SHIFT_MAX ? (u32)shift : SWIFT_FILTER_SHIFT_MAX;
 }
 
 /*
@@ -331,6 +341,7 @@ SWIFT_INLINE u32 swift_fabric_feed(struct swift_state *s, const struct swift_par
 {
 	u32 differs_by_ns, most_ns, shift;
 	u8 settled = s->settled;
+	u64 quarters;
 	bool above;
 
 	s->settled = SWIFT_UNSETTLED; /* until swift_fabric_react() finds that it is */
@@ -348,9 +359,11 @@ SWIFT_INLINE u32 swift_fabric_feed(struct swift_state *s, const struct swift_par
 		return swift_small_feed(s, p, settled, delay_ns);
 	}
 	swift_noise_feed(s, swift_min_u32(differs_by_ns, most_ns));
-	shift = swift_filter_shift(s, p);
-	if (shift)
-		differs_by_ns = swift_min_u32(differs_by_ns, most_ns) >> shift;
+	quarters = swift_noise_quarters(s, p);
+	shift = swift_filter_shift(s, quarters);
+	if (shift && quarters)
+		differs_by_ns = swift_min_u32(differs_by_ns, most_ns);
+	differs_by_ns >>= shift;
 	if (above)
 		s->fabric_ns += differs_by_ns;
 	else

@@ -199,7 +199,8 @@ inline bool may_settle(const State &s, const Params &p)
 }
 
 /*
- * D14: what differs from the average is noise; the more there is, the longer the average.
+ * D14: what differs from the average is noise; the more there is, the longer the average, which
+ * is at least of a quarter of the window's packets.
  * D16: of four samples, whatever they differ by, and the law itself goes by the newest; where all
  * was settled, one that is much longer is doubted, and two are believed at once.
  * Returns what the law reacts to.
@@ -231,12 +232,12 @@ inline double feed_fabric_delay(State &s, const Params &p, double delay, const D
 		}
 	}
 	for (int quarter = 1; quarter <= 4 && 2 * samples <= s.fabric.cwnd &&
-	     4 * s.noise >= quarter * double(p.t.rtt_epsilon_ns); quarter++)
+	     (4 * s.noise >= quarter * double(p.t.rtt_epsilon_ns) || 8 * samples <= s.fabric.cwnd); quarter++)
 		samples *= 2;
 	if (small)
 		differs = delay < s.fabric_delay ? std::ceil(differs / 4) : std::floor(differs / 4);
 	else if (samples > 1)
-		differs = std::trunc(std::min(differs, most) / samples);
+		differs = std::trunc((4 * s.noise >= p.t.rtt_epsilon_ns ? std::min(differs, most) : differs) / samples);
 	s.fabric_delay += delay < s.fabric_delay ? -differs : differs;
 	return small ? delay : s.fabric_delay;
 }

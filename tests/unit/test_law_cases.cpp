@@ -805,7 +805,7 @@ TEST(base_delay, is_not_learnt_from_an_impossible_claim)
 
 /* --- D14: noise of hosts ------------------------------------------------------------------------------- */
 
-/* Where delays are those of the path, the law is the paper's: no room but the given, no filter. */
+/* Where delays are those of the path, the law is the paper's: no room but the given, no filter but for bunches. */
 TEST(noise, D14_none_is_learnt_from_equal_delays)
 {
 	Flow f(tunables({{"fs_range_ns", 0}}));
@@ -815,8 +815,20 @@ TEST(noise, D14_none_is_learnt_from_equal_delays)
 		f.wait(us(100)).ack({.rtt_ns = us(100)});
 	EXPECT_EQ(f.s.noise_ns, 0U);
 	EXPECT_EQ(f.v.fabric_target_ns, us(150));
-	f.wait(us(100)).ack({.rtt_ns = us(300)});
+	f.windows(7, 7).wait(us(100)).ack({.rtt_ns = us(300)});
 	EXPECT_EQ(f.s.fabric_ns, us(300));
+}
+
+/* What comes at once, and stays, is a queue: no outlier where there is no noise. */
+TEST(noise, D14_without_noise_each_delay_counts_in_full)
+{
+	Flow f(tunables({{"fs_range_ns", 0}}));
+
+	for (int i = 0; i < 1000; i++)
+		f.windows(64, 64).wait(us(100)).ack({.rtt_ns = us(100)});
+	EXPECT_EQ(f.s.noise_ns, 0U);
+	f.wait(us(100)).ack({.rtt_ns = us(420)});
+	EXPECT_EQ(f.s.fabric_ns, us(120));
 }
 
 /* Delays of 100 and 180 us by turns: 40 us around their average. */
@@ -884,11 +896,15 @@ TEST(noise, D14_an_outlier_moves_the_average_by_four_times_the_noise_at_most)
 	EXPECT_LE(f.s.fabric_ns - before_ns, (4 * noise_ns + 1024) / 4);
 }
 
-/* 16 samples at most, no more than the window has packets, and twice as many for each quarter of epsilon. */
+/*
+ * Twice as many samples for each quarter of epsilon (12.5 us), at least a quarter of the window's packets, no more than
+ * it has, and 16 at most.
+ */
 TEST(noise, D14_the_filter_remembers_a_window_at_most)
 {
-	for (auto [cwnd, noise_us, samples] : {std::tuple{1000.0, 1000.0, 16}, {1000.0, 51.0, 16}, {1000.0, 49.0, 8},
-					       {1000.0, 13.0, 2}, {1000.0, 12.0, 1}, {9.0, 1000.0, 8},
+	for (auto [cwnd, noise_us, samples] : {std::tuple{1000.0, 1000.0, 16}, {64.0, 12.0, 16}, {63.0, 12.0, 8},
+					       {32.0, 12.0, 8}, {16.0, 12.0, 4}, {8.0, 12.0, 2}, {7.9, 12.0, 1}, {7.9, 13.0, 2},
+					       {16.0, 26.0, 4}, {16.0, 38.0, 8}, {16.0, 51.0, 16}, {15.9, 51.0, 8}, {9.0, 1000.0, 8},
 					       {4.0, 1000.0, 4}, {3.9, 1000.0, 2}, {1.0, 1000.0, 1}, {0.5, 1000.0, 1}}) {
 		Flow f;
 
