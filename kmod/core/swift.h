@@ -280,8 +280,8 @@ SWIFT_INLINE u64 swift_noise_quarters(const struct swift_state *s, const struct 
 
 /*
  * Twice as many samples for each of them, and as many as a quarter of the window has packets, but
- * no more than all of it. A flow that is alone on its path fills it in bunches, as its ACKs
- * come in, and is the queue that the last packet of a bunch meets.
+ * no more than all of it: where interrupts come late and together, so do ACKs and what they let
+ * go, and the newest packet of such a bunch is not what all of it met.
  */
 SWIFT_INLINE u32 swift_filter_shift(const struct swift_state *s, u64 quarters)
 {
