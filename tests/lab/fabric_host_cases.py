@@ -149,6 +149,8 @@ def late(module):
     ok("  until the burst is over and those before it are done", 190_000 < max(waits) <= 203_000 and stats["noise_ns"] > 100 * 200_000,
        max(waits), stats)
     same("  frames wait, none is lost", len(waits), 4000)
+    waits, _ = delays({"noise_ns": 200_000, "noise_every_ns": 35_000_000}, count=4000, gap_s=1e-3)
+    near("  and as rarely as a model says", sum(ns > 10 for ns in waits) / len(waits), 200 / 35_200, 0.004)
 
     with Net(module, [args(timer_slack_ns=50_000), ""], [], [LINK]) as net:
         net.hosts[1].listen()
