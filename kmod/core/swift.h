@@ -255,7 +255,7 @@ SWIFT_INLINE u32 swift_flow_scaling_ns(const struct swift_params *p, u32 fcwnd_q
 #define SWIFT_NOISE_CWND_Q16 (3 * SWIFT_Q16_ONE) /* up to there it is no more than rtt_epsilon */
 #define SWIFT_FILTER_SHIFT_MAX 4 /* the filter remembers 16 samples at most */
 #define SWIFT_FILTER_NOISE 4 /* quarters of rtt_epsilon */
-#define SWIFT_FILTER_CWND_SHIFT 2 /* a quarter of the window */
+#define SWIFT_FILTER_CWND_SHIFT 3 /* an eighth of the window */
 
 static inline u32 swift_noise_most_ns(const struct swift_state *s)
 {
@@ -279,7 +279,7 @@ SWIFT_INLINE u64 swift_noise_quarters(const struct swift_state *s, const struct 
 }
 
 /*
- * Twice as many samples for each of them, and as many as a quarter of the window has packets, but
+ * Twice as many samples for each of them, and as many as an eighth of the window has packets, but
  * no more than all of it: where interrupts come late and together, so do ACKs and what they let
  * go, and the newest packet of such a bunch is not what all of it met.
  */

@@ -200,7 +200,7 @@ inline bool may_settle(const State &s, const Params &p)
 
 /*
  * D14: what differs from the average is noise; the more there is, the longer the average, which
- * is at least of a quarter of the window's packets.
+ * is at least of an eighth of the window's packets.
  * D16: of four samples, whatever they differ by, and the law itself goes by the newest; where all
  * was settled, one that is much longer is doubted, and two are believed at once.
  * Returns what the law reacts to.
@@ -232,7 +232,7 @@ inline double feed_fabric_delay(State &s, const Params &p, double delay, const D
 		}
 	}
 	for (int quarter = 1; quarter <= 4 && 2 * samples <= s.fabric.cwnd &&
-	     (4 * s.noise >= quarter * double(p.t.rtt_epsilon_ns) || 8 * samples <= s.fabric.cwnd); quarter++)
+	     (4 * s.noise >= quarter * double(p.t.rtt_epsilon_ns) || 16 * samples <= s.fabric.cwnd); quarter++)
 		samples *= 2;
 	if (small)
 		differs = delay < s.fabric_delay ? std::ceil(differs / 4) : std::floor(differs / 4);
