@@ -30,8 +30,10 @@ static struct net_device *fab_gro_dev;
 /* Uniform, 0 to @limit_ns. */
 static u64 fab_chance_ps(struct fab_core *core, u64 limit_ns)
 {
+	if (!limit_ns)
+		return 0;
 	/* Of 70 ms the product has 69 bits. */
-	return limit_ns ? mul_u64_u32_shr(limit_ns * FAB_PS_PER_NS, prandom_u32_state(&core->rnd), 32) : 0;
+	return mul_u64_u32_shr(limit_ns * FAB_PS_PER_NS, prandom_u32_state(&core->rnd), 32);
 }
 
 /* The core does something else for a while, now and then: it begins when that is over. */
