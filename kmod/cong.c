@@ -384,10 +384,10 @@ static bool swift_new_round(const struct tcp_sock *tp, struct swift_sock *ss)
 
 /* Tell the host's other flows, if a target is learnt at all. */
 static __always_inline void swift_learn(const struct swift_sock *ss, const struct swift_params *p,
-					u64 now_ns, u32 delay_ns, u32 shift)
+					u64 now_ns, u32 delay_ns)
 {
 	if (p->target_policy != SWIFT_TARGET_STATIC)
-		swift_path_learn(ss->path_key, p, now_ns, delay_ns, shift);
+		swift_path_learn(ss->path_key, p, now_ns, delay_ns);
 }
 
 static __always_inline void swift_decide(struct sock *sk, struct swift_sock *ss,
@@ -406,8 +406,7 @@ static __always_inline void swift_decide(struct sock *sk, struct swift_sock *ss,
 		return;
 
 	if (out.base_sample_ns)
-		swift_learn(ss, p, in->now_ns, out.base_sample_ns,
-			    swift_base_shift(ss->law.fabric.cwnd_q16));
+		swift_learn(ss, p, in->now_ns, out.base_sample_ns);
 	if (in->has_echo)
 		WRITE_ONCE(ss->echo_misses, 0);
 	else if (ss->echo_misses < SWIFT_ECHO_MISSES_MAX)
@@ -781,8 +780,7 @@ static void swift_begin(struct sock *sk, u8 offers)
 		swift_learn(ss, p, tp->tcp_clock_cache,
 			    swift_on_handshake(&ss->law, p, tp->tcp_clock_cache,
 					       swift_srtt_ns(tp), tp->mss_cache,
-					       swift_link_mbps(sk)),
-			    SWIFT_BASE_RARE_SHIFT);
+					       swift_link_mbps(sk)));
 	swift_apply_again(sk, ss, p, true);
 	rcu_read_unlock();
 	tp->snd_ssthresh = TCP_INFINITE_SSTHRESH;

@@ -103,8 +103,7 @@ static struct swift_path *swift_path_slot(struct swift_path_set *set, u32 key,
 }
 
 static noinline void swift_path_tell(struct swift_path_set *set, u32 key,
-				     const struct swift_params *p, u64 now_ns, u32 delay_ns,
-				     u32 shift)
+				     const struct swift_params *p, u64 now_ns, u32 delay_ns)
 {
 	struct swift_path *path;
 
@@ -121,12 +120,11 @@ static noinline void swift_path_tell(struct swift_path_set *set, u32 key,
 		smp_store_release(&path->key, key); /* after the base is empty */
 	}
 	if (path)
-		swift_base_feed(&path->base, p, now_ns, delay_ns, shift);
+		swift_base_feed(&path->base, p, now_ns, delay_ns);
 	spin_unlock_bh(&set->lock);
 }
 
-/* @shift: how much of the way to a smaller delay, see swift_base_feed(). */
-void swift_path_learn(u32 key, const struct swift_params *p, u64 now_ns, u32 delay_ns, u32 shift)
+void swift_path_learn(u32 key, const struct swift_params *p, u64 now_ns, u32 delay_ns)
 {
 	struct swift_path_set *set = swift_path_set(key);
 	const struct swift_path *path = swift_path_slot(set, key, p, now_ns);
@@ -136,7 +134,7 @@ void swift_path_learn(u32 key, const struct swift_params *p, u64 now_ns, u32 del
 		      delay_ns >= READ_ONCE(path->base.delay_ns[0]) &&
 		      swift_path_age_ns(path, now_ns) < p->rtt_window_ns / 2))
 		return;
-	swift_path_tell(set, key, p, now_ns, delay_ns, shift);
+	swift_path_tell(set, key, p, now_ns, delay_ns);
 }
 
 int swift_paths_create(void)

@@ -136,20 +136,11 @@ static inline u64 swift_base_age_ns(const struct swift_base *b, u64 now_ns)
 }
 
 /*
- * To each delay that is smaller it goes an eighth of the way. What is least of all is luck where
- * hosts are noisy: hosts that had less of it would have longer targets, and starve the others. Of
- * a handshake, and of a window below one packet, which hears rarely, half of the way.
+ * Half way to each delay that is smaller. What is least of all is luck where hosts are noisy:
+ * hosts that had less of it would have longer targets, and starve the others.
  */
-#define SWIFT_BASE_SHIFT 3
-#define SWIFT_BASE_RARE_SHIFT 1
-
-static inline u32 swift_base_shift(u32 cwnd_q16)
-{
-	return cwnd_q16 < SWIFT_Q16_ONE ? SWIFT_BASE_RARE_SHIFT : SWIFT_BASE_SHIFT;
-}
-
 SWIFT_INLINE void swift_base_feed(struct swift_base *b, const struct swift_params *p,
-				  u64 now_ns, u32 delay_ns, u32 shift)
+				  u64 now_ns, u32 delay_ns)
 {
 	u64 age_ns = swift_base_age_ns(b, now_ns);
 
@@ -162,8 +153,7 @@ SWIFT_INLINE void swift_base_feed(struct swift_base *b, const struct swift_param
 	if (b->delay_ns[0] == SWIFT_U32_MAX)
 		b->delay_ns[0] = delay_ns;
 	else if (delay_ns < b->delay_ns[0])
-		b->delay_ns[0] -= (u32)((b->delay_ns[0] - (u64)delay_ns +
-					 (1U << shift) - 1) >> shift);
+		b->delay_ns[0] -= (b->delay_ns[0] - delay_ns + 1) / 2;
 }
 
 /*
@@ -226,7 +216,7 @@ static inline u32 swift_on_handshake(struct swift_state *s, const struct swift_p
 							       SWIFT_HANDSHAKE_MBPS)) +
 					 rtt_ns);
 
-	swift_base_feed(&s->base, p, now_ns, base_ns, SWIFT_BASE_RARE_SHIFT);
+	swift_base_feed(&s->base, p, now_ns, base_ns);
 	s->noise_ns = base_ns >> SWIFT_HANDSHAKE_NOISE_SHIFT;
 	return base_ns;
 }
@@ -707,8 +697,7 @@ static inline void swift_on_ack_v0(struct swift_state *s, const struct swift_par
 
 	out->base_sample_ns = in->short_sized ? 0 : in->rtt_ns;
 	swift_base_feed(&s->base, p, in->now_ns,
-			swift_base_sample_ns(&s->base, in->rtt_ns, in->short_sized),
-			swift_base_shift(s->fabric.cwnd_q16));
+			swift_base_sample_ns(&s->base, in->rtt_ns, in->short_sized));
 	delay_ns = swift_fabric_feed(s, p, in->rtt_ns);
 	SWIFT_READ_ANEW();
 	out->fabric_target_ns = swift_target_ns(s, p, in->hops, in->path_base_ns);
@@ -750,8 +739,7 @@ SWIFT_INLINE void swift_on_ack(struct swift_state *s, const struct swift_params 
 	if (!guessed && !out->clamped) { /* a smallest value keeps a wrong one for long */
 		out->base_sample_ns = in->short_sized ? 0 : out->fabric_ns;
 		swift_base_feed(&s->base, p, in->now_ns,
-				swift_base_sample_ns(&s->base, out->fabric_ns, in->short_sized),
-				swift_base_shift(s->fabric.cwnd_q16));
+				swift_base_sample_ns(&s->base, out->fabric_ns, in->short_sized));
 	}
 	delay_ns = swift_fabric_feed(s, p, out->fabric_ns);
 	SWIFT_READ_ANEW();

@@ -150,10 +150,7 @@ inline double target_delay(const State &s, const Params &p, unsigned hops, doubl
 	return std::min(base + flow_scaling(p, fcwnd), kU32Max);
 }
 
-/*
- * D7: what delays of the last window of time fell to, an eighth of the way to each, half below one
- * packet; in two halves.
- */
+/* D7: what delays of the last window of time fell to, half way to each; in two halves. */
 inline void feed_base_delay(State &s, const Params &p, u64 now, double delay, bool short_sized)
 {
 	double known = std::min(s.base_delay[0], s.base_delay[1]);
@@ -170,7 +167,7 @@ inline void feed_base_delay(State &s, const Params &p, u64 now, double delay, bo
 	if (s.base_delay[0] == kNone)
 		s.base_delay[0] = delay;
 	else if (delay < s.base_delay[0]) /* to a whole ns, and there in the end */
-		s.base_delay[0] -= std::ceil((s.base_delay[0] - delay) / (s.fabric.cwnd < 1 ? 2 : 8));
+		s.base_delay[0] = std::floor((s.base_delay[0] + delay) / 2);
 }
 
 /* The decisions that rounding may turn, as the law under test took them. */
