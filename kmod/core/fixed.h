@@ -51,7 +51,7 @@ static inline u32 swift_leading_zero_pairs(u32 x)
  * line starts within 10 % of 1/sqrt(m), and each Newton step
  * y <- y (3 - m y^2) / 2 squares the error. No division.
  */
-SWIFT_INLINE u64 swift_inv_sqrt_q28(u32 x_q16)
+SWIFT_APART u64 swift_inv_sqrt_q28(u32 x_q16)
 {
 	u32 shift = swift_leading_zero_pairs(x_q16);
 	u64 m_q30 = (u64)x_q16 << shift;
@@ -77,7 +77,7 @@ SWIFT_INLINE u64 swift_inv_sqrt_q28(u32 x_q16)
  * log2(x), x >= 1: exact for powers of two, a straight line between them, which is up to 0.09
  * below.
  */
-SWIFT_INLINE u32 swift_log2_q8(u32 x)
+SWIFT_APART u32 swift_log2_q8(u32 x)
 {
 	u32 shift = swift_leading_zero_pairs(x);
 

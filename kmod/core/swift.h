@@ -14,10 +14,10 @@
  *                                 down to half of that where w < 4 (D15)
  *                else, once an RTT:  w *= max(1 - beta (delay - target) / delay,
  *                                             1 - max_mdf)
- *                a small window near its target: in proportion to the distance (D16)
+ *                fcwnd < 4: in proportion to the distance from the target, both ways (D16)
  *   on loss:     once an RTT, w *= 1 - max_mdf; the retx_reset_threshold-th
  *                timeout in a row: w = min_cwnd
- *   sending:     w >= 1: w packets in flight, unpaced.  w < 1: a packet each rtt / w
+ *   sending:     w >= 1: w packets in flight, unpaced.  w < 1: a packet each rtt / w (D16)
  *
  * Units: time in ns, windows in packets as q16 (fixed.h), parameters as prepared
  * by swift_params.h.
@@ -62,13 +62,14 @@ struct swift_state {
 	u8 retx_cnt; /* timeouts since the last ACK */
 	u8 has_endpoint; /* endpoint_ns was fed */
 	u8 starting; /* begins, or begins anew: no delay reached its target yet (D12) */
-	u8 settled; /* enum swift_settled (D16) */
+	u8 small; /* enum swift_small (D16) */
 };
 
-enum swift_settled {
-	SWIFT_UNSETTLED,
-	SWIFT_SETTLED, /* a small window, near its target */
-	SWIFT_DOUBTS, /* and the newest delay, which contradicts that, is not believed yet */
+/* Where a small window's mean delay is. */
+enum swift_small {
+	SWIFT_NOT_SMALL,
+	SWIFT_SMALL_AWAY,
+	SWIFT_SMALL_NEAR, /* its target */
 };
 
 /* What one ACK tells. */
@@ -193,7 +194,7 @@ static inline void swift_init(struct swift_state *s, const struct swift_params *
 	s->retx_cnt = 0;
 	s->has_endpoint = 0;
 	s->starting = 1;
-	s->settled = 0;
+	s->small = SWIFT_NOT_SMALL;
 }
 
 /*
@@ -297,54 +298,38 @@ SWIFT_INLINE u32 swift_filter_shift(const struct swift_state *s, u64 quarters)
 }
 
 /*
- * D16, see swift_fabric_react(): a window of less than four packets that does not begin, and
- * whose base is learnt. It keeps the mean of about four delays. One that is longer than that by
- * more than alpha / sqrt(w), where all was settled, is doubted: a host was away, or the queue is
- * another. If the next one is as long, both are believed.
+ * D16, see swift_small_react(): a window of less than four packets that does not begin, and
+ * whose base is learnt. alpha / sqrt(w) is what it goes by: what flow scaling moves the target
+ * by where the window halves or doubles or so.
  */
 #define SWIFT_SMALL_CWND 4
-#define SWIFT_SETTLE_SHIFT 2
+#define SWIFT_SMALL_NEAR_SHIFT 2 /* a quarter of that */
+#define SWIFT_SMALL_MEAN_SHIFT 3 /* fabric_ns is the mean of about eight delays */
 
-static inline bool swift_may_settle(const struct swift_state *s, const struct swift_params *p)
-{
-	return p->target_policy == SWIFT_TARGET_BASE_RTT_PLUS && !s->starting &&
-	       s->fabric.cwnd_q16 < SWIFT_SMALL_CWND * SWIFT_Q16_ONE;
-}
-
-SWIFT_INLINE u32 swift_settle_scale_ns(const struct swift_params *p, u32 cwnd_q16)
+SWIFT_INLINE u32 swift_small_scale_ns(const struct swift_params *p, u32 cwnd_q16)
 {
 	u32 above_q16 = swift_max_u32(cwnd_q16, p->fs_min_cwnd_q16);
 
 	return swift_saturate_u32(swift_fs_add_q8(p, above_q16) >> 8);
 }
 
-SWIFT_INLINE u32 swift_small_feed(struct swift_state *s, const struct swift_params *p, u8 settled,
-				  u32 delay_ns)
+/* That scale, or 0: the window is not small. */
+SWIFT_INLINE u32 swift_small_ns(const struct swift_state *s, const struct swift_params *p)
 {
-	s64 longer_ns = (s64)delay_ns - s->fabric_ns;
-
-	if (settled != SWIFT_UNSETTLED &&
-	    longer_ns > swift_settle_scale_ns(p, s->fabric.cwnd_q16)) {
-		if (settled == SWIFT_SETTLED)
-			s->settled = SWIFT_DOUBTS;
-		else
-			s->fabric_ns = delay_ns;
-	} else {
-		s->fabric_ns = (u32)(s->fabric_ns + (longer_ns >> SWIFT_SETTLE_SHIFT));
-	}
-	return delay_ns;
+	if (p->target_policy != SWIFT_TARGET_BASE_RTT_PLUS || s->starting ||
+	    s->fabric.cwnd_q16 >= SWIFT_SMALL_CWND * SWIFT_Q16_ONE)
+		return 0;
+	return swift_small_scale_ns(p, s->fabric.cwnd_q16);
 }
 
-/* Returns the delay that the paper's law reacts to: filtered, or a small window's newest. */
+/* Returns the delay that the law reacts to: filtered, or a small window's newest. */
 SWIFT_INLINE u32 swift_fabric_feed(struct swift_state *s, const struct swift_params *p,
 				   u32 delay_ns)
 {
 	u32 differs_by_ns, most_ns, shift;
-	u8 settled = s->settled;
 	u64 quarters;
 	bool above;
 
-	s->settled = SWIFT_UNSETTLED; /* until swift_fabric_react() finds that it is */
 	if (!s->fabric_ns || p->target_policy != SWIFT_TARGET_BASE_RTT_PLUS) {
 		s->fabric_ns = delay_ns;
 		return delay_ns;
@@ -352,23 +337,23 @@ SWIFT_INLINE u32 swift_fabric_feed(struct swift_state *s, const struct swift_par
 	above = delay_ns >= s->fabric_ns;
 	differs_by_ns = above ? delay_ns - s->fabric_ns : s->fabric_ns - delay_ns;
 	most_ns = swift_noise_most_ns(s);
-	if (swift_may_settle(s, p)) {
-		/* Else it is the queue that moves, and not noise, what two samples differ by. */
-		if (settled)
-			swift_noise_feed(s, swift_min_u32(differs_by_ns, most_ns));
-		return swift_small_feed(s, p, settled, delay_ns);
+	/* Away from a small window's target it is the queue that two samples differ by. */
+	if (s->small != SWIFT_SMALL_AWAY)
+		swift_noise_feed(s, swift_min_u32(differs_by_ns, most_ns));
+	if (s->small != SWIFT_NOT_SMALL) {
+		shift = SWIFT_SMALL_MEAN_SHIFT;
+	} else {
+		quarters = swift_noise_quarters(s, p);
+		shift = swift_filter_shift(s, quarters);
+		if (shift && quarters)
+			differs_by_ns = swift_min_u32(differs_by_ns, most_ns);
 	}
-	swift_noise_feed(s, swift_min_u32(differs_by_ns, most_ns));
-	quarters = swift_noise_quarters(s, p);
-	shift = swift_filter_shift(s, quarters);
-	if (shift && quarters)
-		differs_by_ns = swift_min_u32(differs_by_ns, most_ns);
 	differs_by_ns >>= shift;
 	if (above)
 		s->fabric_ns += differs_by_ns;
 	else
 		s->fabric_ns -= differs_by_ns;
-	return s->fabric_ns;
+	return s->small == SWIFT_NOT_SMALL ? s->fabric_ns : delay_ns;
 }
 
 /*
@@ -547,29 +532,92 @@ SWIFT_INLINE enum swift_action swift_react(struct swift_window *w, const struct 
 }
 
 /*
- * D16: a flow of a small window hears of the queue once in rtt / w, each time of another moment
- * of it, and by then the answer to its last step is in it. Steps of ai, and cuts by what a single
- * delay says, keep hundreds of such flows in a limit cycle: a queue twice as long as it has to be,
- * and windows far apart. So near its target, within a quarter of alpha / sqrt(w), which is what
- * flow scaling moves the target by where the window halves or doubles or so, it goes by the mean
- * of the last delays, and in proportion to how far it is from the target: by all of min(w^2, 1)
- * packets where it is alpha / sqrt(w) from there. Farther off, the paper's law, by the newest.
+ * D16: a flow of w < 1 hears of the queue once in rtt / w, and by then the answers to its last
+ * step are in it. What is stable at that distance is a step in proportion to how far the delay is
+ * from the target, and to the window, so that it is smaller for who hears more rarely: w / 4 of
+ * the window where the delay is alpha / sqrt(w) off. (And no gap that follows the delay at once:
+ * swift_pacing_rtt_ns().) By the paper's, of ai and of up to a half, hundreds of such flows are a
+ * limit cycle, whose queue is twice as long as it has to be, and whose windows lie far apart.
+ *
+ * Whoever has far less than the others (by a loss, as he came late, or as all others left) would
+ * take too long so: where the newest delay is shorter than the target by more than an eighth of
+ * alpha / sqrt(w), and the mean as well, which is no chance, the window grows by twice the part
+ * by which it is more than that. At fs_min_cwnd and below the target is the same: it need not be
+ * less. Bounded by the paper's law: up by what line 8 or 10 adds (D15), down by max_mdf in an RTT.
  */
-#define SWIFT_SETTLED_SHIFT 2 /* a quarter */
+#define SWIFT_SMALL_STEP_SHIFT 2
+#define SWIFT_SMALL_CHANCE_SHIFT 3
+#define SWIFT_Q12_SHIFT 12
 
-static inline u32 swift_off_target_ns(const struct swift_state *s, u32 target_ns)
+/* What a delay is off the target by, in parts of the scale; more than 4096 counts as that. */
+SWIFT_INLINE u32 swift_small_off_q12(u32 off_ns, u32 scale_ns)
 {
-	return s->fabric_ns < target_ns ? target_ns - s->fabric_ns : s->fabric_ns - target_ns;
+	u64 off_q12 = SWIFT_DIV_U64((u64)off_ns << SWIFT_Q12_SHIFT, scale_ns);
+
+	return off_q12 < 1 << (2 * SWIFT_Q12_SHIFT) ? (u32)off_q12 : 1 << (2 * SWIFT_Q12_SHIFT);
 }
 
-/* The step of a window that has settled: never nothing, as the mean is of whole ns. */
-SWIFT_INLINE u32 swift_settle_q16(u32 cwnd_q16, u32 off_ns, u32 scale_ns)
+/* What a window grows by that has far less than others. @short_q12: newest delay and mean. */
+SWIFT_INLINE u64 swift_small_lack_q16(const struct swift_params *p, u32 cwnd_q16, u32 short_q12)
 {
-	u64 small_q16 = swift_min_u32(cwnd_q16, SWIFT_Q16_ONE);
-	u64 square_q16 = small_q16 * small_q16 >> SWIFT_Q16_SHIFT;
-	u64 step_q16 = SWIFT_DIV_U64(square_q16 * off_ns, scale_ns);
+	const u32 chance_q12 = 1 << (SWIFT_Q12_SHIFT - SWIFT_SMALL_CHANCE_SHIFT);
+	u64 step_q16 = 0;
 
-	return step_q16 ? (u32)step_q16 : 1;
+	if (short_q12 > chance_q12)
+		step_q16 = (u64)cwnd_q16 * (short_q12 - chance_q12) >> (SWIFT_Q12_SHIFT - 1);
+	if (cwnd_q16 + step_q16 < p->fs_min_cwnd_q16)
+		step_q16 = p->fs_min_cwnd_q16 - cwnd_q16;
+	return step_q16;
+}
+
+/* The step up, before the paper's bound; @off_q12: by which the newest delay is short. */
+SWIFT_INLINE u64 swift_small_up_q16(struct swift_state *s, const struct swift_params *p,
+				    u32 target_ns, u32 off_q12, u64 step_q16, u32 scale_ns)
+{
+	u32 short_q12;
+	u64 lack_q16;
+
+	if (s->fabric_ns > target_ns) /* a queue that was there is soon forgotten */
+		s->fabric_ns = target_ns;
+	short_q12 = swift_small_off_q12(target_ns - s->fabric_ns, scale_ns);
+	lack_q16 = swift_small_lack_q16(p, s->fabric.cwnd_q16, swift_min_u32(short_q12, off_q12));
+	return step_q16 > lack_q16 ? step_q16 : lack_q16;
+}
+
+/* @delay_ns: the newest. @scale_ns: alpha / sqrt(w). */
+SWIFT_INLINE enum swift_action swift_small_react(struct swift_state *s,
+						 const struct swift_params *p, u32 delay_ns,
+						 u32 target_ns, u64 step_q24, u32 scale_ns)
+{
+	bool is_short = delay_ns < target_ns;
+	u32 off_ns = is_short ? target_ns - delay_ns : delay_ns - target_ns;
+	u32 off_q12 = swift_small_off_q12(off_ns, scale_ns);
+	struct swift_window *w = &s->fabric;
+	u32 part_q16 = swift_min_u32(w->cwnd_q16, SWIFT_Q16_ONE);
+	u64 step_q16 = (u64)part_q16 * part_q16 * off_q12 >>
+		       (SWIFT_Q16_SHIFT + SWIFT_Q12_SHIFT + SWIFT_SMALL_STEP_SHIFT);
+	u64 most_q16;
+
+	if (!off_ns)
+		return SWIFT_HOLD;
+	if (!step_q16) /* never nothing */
+		step_q16 = 1;
+	if (!is_short) {
+		most_q16 = (u64)part_q16 * p->max_mdf_q24 >> SWIFT_Q24_SHIFT;
+		if (step_q16 > most_q16)
+			step_q16 = most_q16;
+		/* No cut: one for a loss may follow within the RTT. */
+		w->cwnd_q16 = swift_bound_cwnd(p, w->cwnd_q16 - step_q16);
+		return SWIFT_DECREASE;
+	}
+	if (!step_q24) /* D2 */
+		return SWIFT_HOLD;
+	step_q16 = swift_small_up_q16(s, p, target_ns, off_q12, step_q16, scale_ns);
+	most_q16 = swift_increase_q16(p, w->cwnd_q16, step_q24, false);
+	if (step_q16 > most_q16)
+		step_q16 = most_q16;
+	w->cwnd_q16 = swift_bound_cwnd(p, w->cwnd_q16 + step_q16);
+	return SWIFT_INCREASE;
 }
 
 /* The fabric's window. @delay_ns: what swift_fabric_feed() returned. */
@@ -578,30 +626,17 @@ SWIFT_INLINE enum swift_action swift_fabric_react(struct swift_state *s,
 						  const struct swift_sample *in, u32 delay_ns,
 						  u32 target_ns, u64 step_q24)
 {
-	u32 off_ns = swift_off_target_ns(s, target_ns);
-	struct swift_window *w = &s->fabric;
-	u32 scale_ns = 0;
+	u32 scale_ns = swift_small_ns(s, p);
+	u32 off_ns;
 
-	if (s->settled == SWIFT_DOUBTS)
-		return SWIFT_HOLD;
-
-	if (swift_may_settle(s, p))
-		scale_ns = swift_settle_scale_ns(p, w->cwnd_q16);
-	s->settled = off_ns < scale_ns >> SWIFT_SETTLED_SHIFT;
-	if (!s->settled)
-		return swift_react(w, p, in, delay_ns, target_ns, step_q24, s->starting);
-	if (s->fabric_ns >= target_ns) {
-		u32 step_q16 = off_ns ? swift_settle_q16(w->cwnd_q16, off_ns, scale_ns) : 0;
-
-		/* No cut: one for a loss may follow within the RTT. */
-		w->cwnd_q16 = swift_bound_cwnd(p, w->cwnd_q16 - step_q16);
-		return SWIFT_DECREASE;
+	if (!scale_ns) {
+		s->small = SWIFT_NOT_SMALL;
+		return swift_react(&s->fabric, p, in, delay_ns, target_ns, step_q24, s->starting);
 	}
-	if (!step_q24) /* D2 */
-		return SWIFT_HOLD;
-	w->cwnd_q16 = swift_bound_cwnd(p, (u64)w->cwnd_q16 +
-				       swift_settle_q16(w->cwnd_q16, off_ns, scale_ns));
-	return SWIFT_INCREASE;
+	off_ns = s->fabric_ns < target_ns ? target_ns - s->fabric_ns : s->fabric_ns - target_ns;
+	s->small = off_ns < scale_ns >> SWIFT_SMALL_NEAR_SHIFT ? SWIFT_SMALL_NEAR :
+								 SWIFT_SMALL_AWAY;
+	return swift_small_react(s, p, delay_ns, target_ns, step_q24, scale_ns);
 }
 
 /*
@@ -867,21 +902,30 @@ static inline u64 swift_pacing_delay_ns(u32 cwnd_q16, u32 rtt_ns)
 }
 
 /*
- * D16: the RTT that a window below one packet is paced by. Spaced by the newest one, what waited
- * once is answered twice, by the window and by the gap: a flow that has settled goes by the mean
- * of its fabric delays, and by the newest as far as its window is one of a packet. What is the
- * host's of @rtt_ns, the newest, is known: the endpoint delay of so small a window is (D9).
+ * D16: the RTT that a small window below one packet is paced by. A gap of the newest RTT follows
+ * the queue at once, but a gap later: the less a window is, the more of that comes too late. So it
+ * goes by the target, and by the newest delay as far as the window is one of a packet. Up to an
+ * eighth more or less, by @random: flows with the same gap meet the same ones of the others'
+ * packets each time, and one that meets fewer keeps twice their share. Where the host is the
+ * limit, by the newest RTT, as the paper has it. What is the host's of @rtt_ns is known: the
+ * endpoint delay of so small a window is the newest (D9).
  */
-static inline u32 swift_pacing_rtt_ns(const struct swift_state *s, bool split, u32 cwnd_q16,
-				      u32 rtt_ns)
+#define SWIFT_SMALL_SPREAD_SHIFT 3
+
+SWIFT_INLINE u32 swift_pacing_rtt_ns(const struct swift_state *s, bool split, u32 cwnd_q16,
+				     u32 rtt_ns, u32 target_ns, u32 random)
 {
 	u32 host_ns = split ? swift_min_u32(s->endpoint_ns, rtt_ns) : 0;
-	s64 more_ns = (s64)s->fabric_ns - (rtt_ns - host_ns);
+	u64 settled_ns = (u64)host_ns + target_ns;
+	u32 spread_q16 = random & (SWIFT_Q16_ONE - 1);
 
-	if (!s->settled || cwnd_q16 >= SWIFT_Q16_ONE)
+	if (s->small == SWIFT_NOT_SMALL || cwnd_q16 < s->fabric.cwnd_q16 ||
+	    cwnd_q16 >= SWIFT_Q16_ONE)
 		return rtt_ns;
-	more_ns = more_ns * (s64)(SWIFT_Q16_ONE - cwnd_q16) >> SWIFT_Q16_SHIFT;
-	return swift_saturate_u32((u64)((s64)rtt_ns + more_ns));
+	settled_ns += (settled_ns * spread_q16 >> (SWIFT_Q16_SHIFT + SWIFT_SMALL_SPREAD_SHIFT - 1)) -
+		      (settled_ns >> SWIFT_SMALL_SPREAD_SHIFT);
+	return swift_saturate_u32((settled_ns * (SWIFT_Q16_ONE - cwnd_q16) +
+				   (u64)rtt_ns * cwnd_q16) >> SWIFT_Q16_SHIFT);
 }
 
 /*

@@ -40,6 +40,16 @@ typedef __INT64_TYPE__ s64;
 /* The parts of what each ACK takes: as calls they would cost as much again. */
 #define SWIFT_INLINE static inline __attribute__((__always_inline__))
 
+/*
+ * In BPF a global function is verified by itself, once, and each caller goes on with a number that
+ * may be any: where it is inline, it is verified for each way that leads to it, and from it.
+ */
+#ifdef __bpf__
+#define SWIFT_APART __attribute__((__noinline__))
+#else
+#define SWIFT_APART SWIFT_INLINE
+#endif
+
 #define SWIFT_UNLIKELY(cond) __builtin_expect(!!(cond), 0)
 
 /*

@@ -207,6 +207,7 @@ def one_run(cc, seconds, warmup):
         "cc": cc,
         "goodput_bps": sum(rates),
         "jain": jain(rates),
+        "rates_bps": rates,
         "retransmits": sum(end["sum_sent"]["retransmits"] for end in ends),
         "loss_ratio": (dropped1 - dropped0) / offered if offered else 0.0,
         "rtt_samples_ns": rtt_ns,

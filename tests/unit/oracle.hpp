@@ -68,7 +68,7 @@ struct State {
 	u64 base_since;
 	double base_delay[2]; /* current and previous half window */
 	bool starting; /* D12 */
-	bool settled, doubts; /* D16 */
+	bool small, near; /* D16 */
 };
 
 inline State from_fixed(const swift_state &s)
@@ -82,7 +82,7 @@ inline State from_fixed(const swift_state &s)
 		double(s.fabric_ns), double(s.noise_ns), s.has_endpoint != 0,
 		s.retx_cnt, s.base.since_ns,
 		{delay(s.base.delay_ns[0]), delay(s.base.delay_ns[1])}, s.starting != 0,
-		s.settled == SWIFT_SETTLED, s.settled == SWIFT_DOUBTS};
+		s.small != SWIFT_NOT_SMALL, s.small == SWIFT_SMALL_NEAR};
 }
 
 inline double cwnd(const State &s)
@@ -174,72 +174,67 @@ inline void feed_base_delay(State &s, const Params &p, u64 now, double delay, bo
 struct Decisions {
 	bool fabric_below_target;
 	bool endpoint_below_target;
-	bool settled;
-	bool much_longer; /* the newest delay than the mean */
+	bool small, near;
 };
 
-/* D16: how far flow scaling moves the target, about, where the window changes by half; ns. */
-inline double settling_scale(const Params &p, double fcwnd)
+inline double alpha(const Params &p)
 {
-	double alpha = p.fs_range / (1 / std::sqrt(p.fs_min_cwnd) - 1 / std::sqrt(p.fs_max_cwnd));
-
-	return alpha / std::sqrt(std::max(fcwnd, p.fs_min_cwnd));
+	return p.fs_range / (1 / std::sqrt(p.fs_min_cwnd) - 1 / std::sqrt(p.fs_max_cwnd));
 }
 
-/* Relative: as flow scaling's, and fs_min_cwnd is held in q16. */
-inline double settling_tolerance(const Params &p, double fcwnd)
+/* D16: how far flow scaling moves the target, about, where the window changes by half; whole ns. */
+inline double small_scale(const Params &p, double fcwnd)
 {
-	return 2e-5 + kUnit / std::max(fcwnd, p.fs_min_cwnd);
+	return alpha(p) / std::sqrt(std::max(fcwnd, p.fs_min_cwnd));
 }
 
-/* D16: a small window on a learnt base. */
-inline bool may_settle(const State &s, const Params &p)
+/* Relative: as flow scaling's; alpha is held in 1/256, fs_min_cwnd in q16, the scale in whole ns. */
+inline double scale_tolerance(const Params &p, double fcwnd)
 {
-	return s.fabric.cwnd < 4 && !s.starting && p.t.target_policy == SWIFT_TARGET_BASE_RTT_PLUS;
+	double scale = small_scale(p, fcwnd);
+
+	return 2e-5 + kUnit / std::max(fcwnd, p.fs_min_cwnd) + (1 + scale / (256 * alpha(p))) / std::max(scale - 1, 0.5);
+}
+
+/* D16: a small window on a learnt base. What has hardly a curve has no scale. */
+inline bool is_small(const State &s, const Params &p, const Decisions &taken)
+{
+	if (s.fabric.cwnd >= 4 || s.starting || p.t.target_policy != SWIFT_TARGET_BASE_RTT_PLUS)
+		return false;
+
+	double scale = small_scale(p, s.fabric.cwnd);
+
+	return scale > 0.5 && scale < 2 ? taken.small : scale >= 1;
 }
 
 /*
  * D14: what differs from the average is noise; the more there is, the longer the average, which
  * is at least of an eighth of the window's packets.
- * D16: of four samples, whatever they differ by, and the law itself goes by the newest; where all
- * was settled, one that is much longer is doubted, and two are believed at once.
+ * D16: where the window was small, of eight samples, whatever they differ by, which is noise only
+ * near the target; and the law itself goes by the newest.
  * Returns what the law reacts to.
  */
-inline double feed_fabric_delay(State &s, const Params &p, double delay, const Decisions &taken)
+inline double feed_fabric_delay(State &s, const Params &p, double delay)
 {
-	bool small = may_settle(s, p);
-	bool settled = s.settled, doubts = s.doubts;
 	double differs = std::abs(delay - s.fabric_delay);
 	double most = 4 * s.noise + 1024; /* what differs by more is an outlier */
 	double samples = 1;
 
-	s.settled = s.doubts = false;
 	if (!s.fabric_delay || p.t.target_policy != SWIFT_TARGET_BASE_RTT_PLUS) {
 		s.fabric_delay = delay;
 		return delay;
 	}
-	if (!small || settled || doubts) /* elsewhere a small window's queue moves between two samples */
+	if (!s.small || s.near)
 		s.noise += std::trunc((std::min(differs, most) - s.noise) / 64);
-	if (small && (settled || doubts) && delay > s.fabric_delay) {
-		double scale = settling_scale(p, s.fabric.cwnd);
-		bool tie = std::abs(differs - scale) <= 1 + scale * settling_tolerance(p, s.fabric.cwnd);
-
-		if (tie ? taken.much_longer : differs > scale) {
-			s.doubts = settled;
-			if (doubts)
-				s.fabric_delay = delay;
-			return delay;
-		}
-	}
 	for (int quarter = 1; quarter <= 4 && 2 * samples <= s.fabric.cwnd &&
 	     (4 * s.noise >= quarter * double(p.t.rtt_epsilon_ns) || 16 * samples <= s.fabric.cwnd); quarter++)
 		samples *= 2;
-	if (small)
-		differs = delay < s.fabric_delay ? std::ceil(differs / 4) : std::floor(differs / 4);
+	if (s.small)
+		differs = std::trunc(differs / 8);
 	else if (samples > 1)
 		differs = std::trunc((4 * s.noise >= p.t.rtt_epsilon_ns ? std::min(differs, most) : differs) / samples);
 	s.fabric_delay += delay < s.fabric_delay ? -differs : differs;
-	return small ? delay : s.fabric_delay;
+	return s.small ? delay : s.fabric_delay;
 }
 
 /* --- Algorithm 1 -------------------------------------------------------------------- */
@@ -259,41 +254,64 @@ inline void bound_and_note(Window &w, const Params &p, double cwnd_prev, u64 now
 		w.t_last_decrease = now;
 }
 
+/* Lines 8 and 10, what a window grows by; D2, D3, D12, D15. */
+inline double increase(const Window &w, const Params &p, const swift_sample &in, bool starting)
+{
+	double acked = std::min(in.acked_pkts, 65535U); /* no window is larger */
+	double step = w.cwnd >= 1 && !starting ? p.ai / w.cwnd * acked : p.ai * acked;
+	double most = starting ? std::max(p.ai, w.cwnd) : p.ai; /* D3, D12 */
+
+	if (w.cwnd < 4 && !starting && p.t.target_policy == SWIFT_TARGET_BASE_RTT_PLUS) { /* D15 */
+		double root = std::sqrt(std::max(w.cwnd, 1.0));
+
+		step = p.ai * acked / root / 2;
+		most = p.ai * root / 2;
+	}
+	return in.cwnd_limited ? std::min(step, most) : 0; /* D2 */
+}
+
 /* Lines 6 to 14; whether delay < target is given, because near equality either will do. */
 inline void react(Window &w, const Params &p, const swift_sample &in, double delay, double target,
 		  bool below_target, bool starting)
 {
 	double cwnd_prev = w.cwnd;
 
-	if (below_target) {
-		double acked = std::min(in.acked_pkts, 65535U); /* no window is larger */
-		double step = w.cwnd >= 1 && !starting ? p.ai / w.cwnd * acked : p.ai * acked;
-		double most = starting ? std::max(p.ai, w.cwnd) : p.ai; /* D3, D12 */
-
-		if (w.cwnd < 4 && !starting && p.t.target_policy == SWIFT_TARGET_BASE_RTT_PLUS) { /* D15 */
-			double root = std::sqrt(std::max(w.cwnd, 1.0));
-
-			step = p.ai * acked / root / 2;
-			most = p.ai * root / 2;
-		}
-		if (in.cwnd_limited) /* D2 */
-			w.cwnd += std::min(step, most);
-	} else if (can_decrease(w, in.now_ns, in.rtt_ns) && delay > 0) {
+	if (below_target)
+		w.cwnd += increase(w, p, in, starting);
+	else if (can_decrease(w, in.now_ns, in.rtt_ns) && delay > 0)
 		w.cwnd *= std::max(1 - p.beta * ((delay - target) / delay), 1 - p.max_mdf);
-	}
 	bound_and_note(w, p, cwnd_prev, in.now_ns);
 }
 
 /* --- D16 ---------------------------------------------------------------------------- */
 
-/* In proportion to how far the mean is from the target. No cut: t_last_decrease stays. */
-inline void settle(Window &w, const Params &p, const swift_sample &in, double mean, double target)
+/*
+ * In proportion to how far the newest delay is from the target, and to the square of a window
+ * below one packet; who has far less than others, in proportion to the window and to that part of
+ * the distance, of the mean, too, which is no chance; within the bounds of the paper's law. No
+ * cut: t_last_decrease stays.
+ */
+inline void react_small(State &s, const Params &p, const swift_sample &in, double newest, double target,
+			bool below_target)
 {
-	double step = std::min(w.cwnd * w.cwnd, 1.0) * (target - mean) / settling_scale(p, w.cwnd);
+	Window &w = s.fabric;
+	double scale = small_scale(p, w.cwnd), part = std::min(w.cwnd, 1.0);
+	auto in_scales = [&](double off) { return std::min(off / scale, 4096.); }; /* more counts as that */
+	double step = std::max(part * part / 4 * in_scales(std::abs(target - newest)), kUnit);
 
 	w.cut = 0;
-	if (step < 0 || (in.cwnd_limited && in.acked_pkts)) /* D2 */
-		w.cwnd = p.clamp(w.cwnd + step);
+	if (!below_target) {
+		w.cwnd = p.clamp(w.cwnd - std::min(step, part * p.max_mdf));
+		return;
+	}
+	if (!in.cwnd_limited || !in.acked_pkts) /* D2 */
+		return;
+	s.fabric_delay = std::min(s.fabric_delay, target); /* a queue that was there is forgotten */
+
+	double lack = std::max(0.0, in_scales(target - std::max(newest, s.fabric_delay)) - 1. / 8) * 2 * w.cwnd;
+
+	lack = std::max(lack, p.fs_min_cwnd - w.cwnd);
+	w.cwnd = p.clamp(w.cwnd + std::min(std::max(step, lack), increase(w, p, in, false)));
 }
 
 /* --- An ACK -------------------------------------------------------------------------- */
@@ -303,12 +321,12 @@ inline Decisions taken_by(const swift_state &before, const swift_state &after, c
 			  const swift_verdict &v, const Params &p)
 {
 	u32 newest_ns = p.t.split ? v.fabric_ns : in.rtt_ns;
-	u32 reacted_ns = may_settle(from_fixed(before), p) ? newest_ns : after.fabric_ns;
+	u32 reacted_ns = before.small != SWIFT_NOT_SMALL && before.fabric_ns &&
+				 p.t.target_policy == SWIFT_TARGET_BASE_RTT_PLUS ?
+				 newest_ns : after.fabric_ns;
 
 	return {reacted_ns < v.fabric_target_ns, after.endpoint_ns < p.t.endpoint_target_ns,
-		after.settled == SWIFT_SETTLED,
-		before.settled == SWIFT_SETTLED ? after.settled == SWIFT_DOUBTS :
-						  after.fabric_ns == newest_ns};
+		after.small != SWIFT_NOT_SMALL, after.small == SWIFT_SMALL_NEAR};
 }
 
 /* What an ACK was understood as, and how exactly the numbers in it are known. */
@@ -385,29 +403,27 @@ inline Reading on_ack(State &s, const Params &p, const swift_sample &in, const D
 	};
 
 	auto react_to_fabric = [&](bool fabric_below) {
-		if (s.doubts)
-			return;
-
-		double near = settling_scale(p, s.fabric.cwnd) / 4;
-		double off = std::abs(s.fabric_delay - r.fabric_target);
-
-		if (may_settle(s, p)) { /* to whole ns */
-			bool tie = std::abs(off - near) <= r.target_tolerance + 1 +
-							    near * settling_tolerance(p, s.fabric.cwnd);
-
-			s.settled = tie ? taken.settled : off < near;
-			r.fabric_tie |= tie;
-		}
-		if (s.settled)
-			settle(s.fabric, p, in, s.fabric_delay, r.fabric_target);
-		else
+		s.small = is_small(s, p, taken);
+		s.near = false;
+		if (!s.small) {
 			react(s.fabric, p, in, r.reacted_fabric_delay, r.fabric_target, fabric_below,
 			      s.starting);
+			return;
+		}
+
+		double near = small_scale(p, s.fabric.cwnd) / 4;
+		double off = std::abs(s.fabric_delay - r.fabric_target);
+		bool tie = std::abs(off - near) <=
+			   r.target_tolerance + 1 + near * scale_tolerance(p, s.fabric.cwnd);
+
+		s.near = tie ? taken.near : off < near;
+		r.fabric_tie |= tie;
+		react_small(s, p, in, r.reacted_fabric_delay, r.fabric_target, fabric_below);
 	};
 
 	if (!p.t.split) { /* Swift-v0: Algorithm 1 on the RTT */
 		feed_base_delay(s, p, in.now_ns, in.rtt_ns, in.short_sized);
-		r.reacted_fabric_delay = feed_fabric_delay(s, p, in.rtt_ns, taken);
+		r.reacted_fabric_delay = feed_fabric_delay(s, p, in.rtt_ns);
 		bool fabric_below = below_fabric_target(r.reacted_fabric_delay);
 
 		s.starting = s.starting && fabric_below; /* D12 */
@@ -421,7 +437,7 @@ inline Reading on_ack(State &s, const Params &p, const swift_sample &in, const D
 	/* D7: "seen" is neither what was guessed nor what cannot be. */
 	if (!guessed && !r.clamped)
 		feed_base_delay(s, p, in.now_ns, r.fabric_delay, in.short_sized);
-	r.reacted_fabric_delay = feed_fabric_delay(s, p, r.fabric_delay, taken);
+	r.reacted_fabric_delay = feed_fabric_delay(s, p, r.fabric_delay);
 	bool fabric_below = below_fabric_target(r.reacted_fabric_delay);
 	bool endpoint_below = below(s.endpoint_delay, p.t.endpoint_target_ns, kEwmaTolerance,
 				    taken.endpoint_below_target, r.endpoint_tie);
@@ -464,12 +480,15 @@ inline Tolerances ack_tolerances(const State &before, const State &after, const 
 				 r.reacted_endpoint_delay, kEwmaTolerance),
 	};
 
-	if (after.settled) { /* a unit for the square, and one for the least step */
-		double scale = settling_scale(p, before.fabric.cwnd);
-		double most = std::min(before.fabric.cwnd * before.fabric.cwnd, 1.0);
+	if (r.sampled && after.small) { /* a unit for the square, one for the least step, one for what is taken away */
+		double scale = small_scale(p, before.fabric.cwnd);
+		double part = std::min(before.fabric.cwnd, 1.0);
+		double slope = part * part / 4 + 2 * before.fabric.cwnd;
+		double off = std::min(std::abs(r.fabric_target - r.reacted_fabric_delay) / scale + 1, 4096.);
 
-		t.fabric = 2 * kUnit + most * (r.target_tolerance + 2) / scale +
-			   most * settling_tolerance(p, before.fabric.cwnd);
+		t.fabric = 1e-3 * std::abs(after.fabric.cwnd - before.fabric.cwnd) + 4 * kUnit +
+			   slope * ((r.target_tolerance + 2) / scale + 0x1p-11 +
+				    off * scale_tolerance(p, before.fabric.cwnd));
 	}
 
 	/* What the ceiling sets is as exact as 32 times the other window; v0 has one. */
@@ -553,12 +572,13 @@ inline double pacing_delay(double cwnd, double rtt)
 	return cwnd < 1 ? rtt / cwnd : 0;
 }
 
-/* D16: of a flow that has settled; @fabric_delay is the newest, a part of @rtt. */
-inline double pacing_rtt(const State &s, double cwnd, double rtt, double fabric_delay)
+/* D16: of a small window that is the limit; @host_delay is a part of @rtt, @random between 0 and 1. */
+inline double pacing_rtt(const State &s, double cwnd, double rtt, double host_delay, double target,
+			 double random)
 {
-	double wait = s.fabric_delay + cwnd * (fabric_delay - s.fabric_delay);
+	double settled = (host_delay + target) * (7 + 2 * random) / 8;
 
-	return cwnd < 1 && (s.settled || s.doubts) ? rtt - fabric_delay + wait : rtt;
+	return cwnd < 1 && s.small && s.fabric.cwnd <= s.endpoint.cwnd ? settled + cwnd * (rtt - settled) : rtt;
 }
 
 } /* namespace oracle */

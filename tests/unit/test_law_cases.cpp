@@ -11,6 +11,7 @@
 #include <queue>
 #include <vector>
 
+#include "draw.hpp"
 #include "flow.hpp"
 
 namespace {
@@ -80,9 +81,11 @@ TEST(increase, D15_is_gentle_below_four_packets)
 		Flow f;
 
 		f.ack({.cwnd_limited = false});
-		f.windows(c.cwnd, c.cwnd).ack({.acked_pkts = c.acked});
-		EXPECT_NEAR(f.fcwnd(), c.want, 1e-4) << c.cwnd << " packets, " << c.acked;
+		/* The fabric's is D16's. */
+		f.windows(std::max(c.cwnd, 1.), c.cwnd).ack({.acked_pkts = c.acked});
 		EXPECT_NEAR(f.ecwnd(), c.want, 1e-4) << c.cwnd << " packets, " << c.acked;
+		EXPECT_NEAR(to_q16(c.cwnd) + swift_increase_q16(&f.p, to_q16(c.cwnd), c.acked * u64(f.p.ai_q24), false),
+			    to_q16(c.want), 8);
 	}
 	for (u32 policy : {SWIFT_TARGET_STATIC, SWIFT_TARGET_BASE_RTT}) {
 		Flow f(tunables({{"target_policy", policy}}));
@@ -1027,7 +1030,7 @@ TEST(noise, D14_late_hosts_do_not_throttle)
 	EXPECT_GT(average_cwnd(SWIFT_TARGET_BASE_RTT_PLUS), 50);
 }
 
-/* --- D16: small windows near their target -------------------------------------------------------------- */
+/* --- D16: small windows ---------------------------------------------------------------------------------- */
 
 /* The defaults' alpha / sqrt(w): 450 us between 0.01 and 256 packets. */
 double scale_us(double cwnd) { return 450 / (1 / std::sqrt(0.01) - 1 / 16.0) / std::sqrt(cwnd); }
@@ -1041,250 +1044,303 @@ Flow small_flow(double cwnd, u32 policy = SWIFT_TARGET_BASE_RTT_PLUS)
 	return f.windows(cwnd, 100);
 }
 
-/* The mean and the newest delay are this far above the target. */
-void ack_off_target(Flow &f, double off_us, bool cwnd_limited = true)
+/* The newest delay is this far above the target, and the mean, which by then has it, is at @mean_us. */
+void ack_off_target(Flow &f, double off_us, double mean_us, bool cwnd_limited = true)
 {
-	u32 rtt_ns = u32(swift_target_ns(&f.s, &f.p, 0, 0) + off_us * 1000);
+	u32 target_ns = swift_target_ns(&f.s, &f.p, 0, 0);
 
-	f.s.fabric_ns = rtt_ns;
-	f.wait(us(1000)).ack({.rtt_ns = rtt_ns, .cwnd_limited = cwnd_limited});
+	f.s.small = SWIFT_SMALL_AWAY;
+	f.s.fabric_ns = u32(target_ns + (mean_us * 8 - off_us) * 1000 / 7);
+	f.wait(us(1000)).ack({.rtt_ns = u32(target_ns + off_us * 1000), .cwnd_limited = cwnd_limited});
 }
 
-TEST(settles, D16_by_as_much_as_it_is_off_its_target)
+TEST(small, D16_moves_by_as_much_as_it_is_off_its_target)
 {
-	for (auto [cwnd, part] : {std::pair{0.25, 0.2}, {0.25, -0.2}, {0.5, 0.1}, {0.5, -0.1}, {0.9, 0.24}, {0.9, -0.24},
-				  {1.0, 0.1}, {2.5, 0.2}, {2.5, -0.2}, {3.9, 0.1}, {3.9, -0.1}}) {
+	for (auto [cwnd, part] : {std::pair{0.05, 0.2}, {0.25, 0.2}, {0.25, -0.2}, {0.5, 0.9}, {0.5, -0.9}, {0.9, 1.5},
+				  {1.0, 0.5}, {1.0, -0.5}, {2.5, 0.2}, {2.5, -0.2}, {3.9, 0.1}, {3.9, -0.1}}) {
 		Flow f = small_flow(cwnd);
 
-		ack_off_target(f, part * scale_us(cwnd));
-		EXPECT_EQ(f.s.settled, SWIFT_SETTLED) << cwnd << " packets, " << part;
-		EXPECT_NEAR(f.fcwnd(), cwnd - std::min(cwnd * cwnd, 1.0) * part, 1e-3) << cwnd << " packets, " << part;
+		ack_off_target(f, part * scale_us(cwnd), 0);
+		EXPECT_NEAR(f.fcwnd(), cwnd - std::min(cwnd * cwnd, 1.0) / 4 * part, 1e-3) << cwnd << " packets, " << part;
 		EXPECT_EQ(f.v.fabric_action, part > 0 ? SWIFT_DECREASE : SWIFT_INCREASE);
 	}
 }
 
-TEST(settles, D16_farther_off_the_law_is_the_papers)
+TEST(small, D16_no_farther_than_the_paper_would)
 {
-	Flow above = small_flow(0.5), below = small_flow(0.5);
+	Flow above = small_flow(0.5), below = small_flow(0.25), two = small_flow(2);
+	Flow gentle(tunables({{"ai_milli", 10}})), flat(tunables({{"fs_range_ns", 10}}));
 
-	ack_off_target(above, 0.3 * scale_us(0.5));
-	EXPECT_EQ(above.s.settled, SWIFT_UNSETTLED);
-	EXPECT_NEAR(above.fcwnd(), 0.5 * (1 - 0.8 * 0.3 * us(scale_us(0.5)) / above.s.fabric_ns), 1e-3);
-	ack_off_target(below, -0.3 * scale_us(0.5));
-	EXPECT_EQ(below.s.settled, SWIFT_UNSETTLED);
-	EXPECT_NEAR(below.fcwnd(), 1, 1e-3); /* D15 */
+	ack_off_target(above, 10 * scale_us(0.5), 0);
+	EXPECT_NEAR(above.fcwnd(), 0.25, 1e-3);
+	/* Twice in its RTT: less than half of it, all in all. */
+	ack_off_target(two, 10 * scale_us(2), 0);
+	EXPECT_NEAR(two.fcwnd(), 1.5, 1e-3);
+	below.s.base.delay_ns[0] = us(1000);
+	ack_off_target(below, -5 * scale_us(0.25), -5 * scale_us(0.25));
+	EXPECT_NEAR(below.fcwnd(), 0.75, 1e-3); /* D15: half of ai */
+	/* 2^20 of its scales, of 1 ns. */
+	flat.ack({.rtt_ns = us(40), .cwnd_limited = false});
+	flat.windows(0.5, 100).ack({.rtt_ns = swift_target_ns(&flat.s, &flat.p, 0, 0) + (1 << 20)});
+	EXPECT_NEAR(flat.fcwnd(), 0.25, 1e-3);
+	gentle.ack({.rtt_ns = us(40), .cwnd_limited = false});
+	gentle.windows(0.5, 100);
+	ack_off_target(gentle, -scale_us(0.5), 0);
+	EXPECT_NEAR(gentle.fcwnd(), 0.505, 1e-3);
 }
 
-TEST(settles, D16_a_window_of_four_packets_or_one_that_begins_does_not)
+/* Of a flow that a loss left behind, or all of whose neighbours have gone. */
+TEST(small, D16_who_has_far_less_than_others_gets_it_soon)
+{
+	Flow f = small_flow(0.1);
+
+	/* Within an eighth of the scale it may be chance, and so it may where one delay alone is short, or the mean. */
+	ack_off_target(f, -0.12 * scale_us(0.1), -0.12 * scale_us(0.1));
+	EXPECT_NEAR(f.fcwnd(), 0.1, 1e-3);
+	for (auto [newest, mean] : {std::pair{-0.5, 0.0}, {-0.1, -0.5}}) {
+		f = small_flow(0.1);
+		ack_off_target(f, newest * scale_us(0.1), mean * scale_us(0.1));
+		EXPECT_NEAR(f.fcwnd(), 0.1 + 0.01 / 4 * -newest, 1e-3);
+	}
+	/* Twice what is more than that. */
+	for (auto [newest, mean] : {std::pair{-0.375, -0.5}, {-0.5, -0.375}}) {
+		f = small_flow(0.1);
+		ack_off_target(f, newest * scale_us(0.1), mean * scale_us(0.1));
+		EXPECT_NEAR(f.fcwnd(), 0.15, 1e-3) << newest << ", " << mean;
+	}
+}
+
+/* Below fs_min_cwnd targets are all the same: there is no reason to stay there. */
+TEST(small, D16_no_smaller_than_fs_min_cwnd_where_the_delay_allows_for_more)
+{
+	Flow f = small_flow(0.001);
+
+	ack_off_target(f, 1, 0);
+	EXPECT_LT(f.fcwnd(), 0.0011);
+	ack_off_target(f, -1, 0);
+	EXPECT_NEAR(f.fcwnd(), 0.01, 1e-4);
+	f = small_flow(0.005);
+	ack_off_target(f, 0.26 * scale_us(0.01), 0.26 * scale_us(0.01));
+	EXPECT_EQ(f.s.small, SWIFT_SMALL_AWAY);
+	ack_off_target(f, 0.24 * scale_us(0.01), 0.24 * scale_us(0.01));
+	EXPECT_EQ(f.s.small, SWIFT_SMALL_NEAR);
+}
+
+TEST(small, D16_a_window_of_four_packets_or_one_that_begins_is_not)
 {
 	Flow large = small_flow(4), begins = small_flow(0.5);
 
-	ack_off_target(large, 1);
-	EXPECT_EQ(large.s.settled, SWIFT_UNSETTLED);
+	ack_off_target(large, 1, 1);
+	EXPECT_EQ(large.s.small, SWIFT_NOT_SMALL);
 	begins.s.starting = 1;
-	ack_off_target(begins, -1);
-	EXPECT_EQ(begins.s.settled, SWIFT_UNSETTLED);
+	ack_off_target(begins, -1, -1);
+	EXPECT_EQ(begins.s.small, SWIFT_NOT_SMALL);
 	EXPECT_NEAR(begins.fcwnd(), 1.5, 1e-3);
 	for (u32 policy : {SWIFT_TARGET_STATIC, SWIFT_TARGET_BASE_RTT}) {
 		Flow f = small_flow(0.5, policy);
 
-		ack_off_target(f, 1);
-		EXPECT_EQ(f.s.settled, SWIFT_UNSETTLED);
+		f.ack({.rtt_ns = us(1000)});
+		EXPECT_EQ(f.s.small, SWIFT_NOT_SMALL);
 	}
+
+	/* Nor one without a curve. */
+	Flow flat(tunables({{"fs_range_ns", 0}}));
+
+	flat.ack({.rtt_ns = us(40), .cwnd_limited = false}).windows(0.5, 100);
+	flat.ack({.rtt_ns = us(40)});
+	EXPECT_EQ(flat.s.small, SWIFT_NOT_SMALL);
+	EXPECT_NEAR(flat.fcwnd(), 1, 1e-3);
 }
 
-/* Below fs_min_cwnd targets are all the same, and so is what a distance means. */
-TEST(settles, D16_the_smallest_windows_by_the_scale_of_fs_min_cwnd)
+/* However small: 0.01 packet's square is nothing in q16. */
+TEST(small, D16_never_by_nothing_but_at_its_target)
 {
-	Flow f = small_flow(0.005);
-
-	ack_off_target(f, 0.26 * scale_us(0.01));
-	EXPECT_EQ(f.s.settled, SWIFT_UNSETTLED);
-	ack_off_target(f, 0.24 * scale_us(0.01));
-	EXPECT_EQ(f.s.settled, SWIFT_SETTLED);
-}
-
-/* However small: 0.001 packet's square is nothing in q16. */
-TEST(settles, D16_never_by_nothing_but_at_its_target)
-{
-	Flow f = small_flow(0.001);
+	Flow f = small_flow(0.011);
 	const double before = f.fcwnd();
 
-	ack_off_target(f, -1);
+	ack_off_target(f, -1, 0);
 	EXPECT_GT(f.fcwnd(), before);
+	ack_off_target(f, 1, 0);
+	EXPECT_EQ(f.fcwnd(), before);
 	f.windows(0.5, 100);
-	ack_off_target(f, 0);
+	ack_off_target(f, 0, 0);
 	EXPECT_EQ(f.fcwnd(), 0.5);
+	EXPECT_EQ(f.v.fabric_action, SWIFT_HOLD);
 }
 
-TEST(settles, D16_an_idle_application_is_no_reason_to_grow)
+TEST(small, D16_an_idle_application_is_no_reason_to_grow)
 {
 	Flow f = small_flow(0.5);
 
-	ack_off_target(f, -5, false);
+	ack_off_target(f, -5, -5, false);
 	EXPECT_EQ(f.fcwnd(), 0.5);
 	EXPECT_EQ(f.v.fabric_action, SWIFT_HOLD);
-	ack_off_target(f, 5, false);
+	ack_off_target(f, 5, 5, false);
 	EXPECT_LT(f.fcwnd(), 0.5);
 }
 
 /* A loss in the same RTT cuts. */
-TEST(settles, D16_is_not_the_cut_of_an_RTT)
+TEST(small, D16_is_not_the_cut_of_an_RTT)
 {
 	Flow f = small_flow(0.5);
-	double settled;
+	double small;
 
-	ack_off_target(f, 5);
-	settled = f.fcwnd();
-	EXPECT_LT(settled, 0.5);
+	ack_off_target(f, 5, 5);
+	small = f.fcwnd();
+	EXPECT_LT(small, 0.5);
 	EXPECT_TRUE(f.loss(us(100)));
-	EXPECT_NEAR(f.fcwnd(), settled / 2, 1e-4);
+	EXPECT_NEAR(f.fcwnd(), small / 2, 1e-4);
 }
 
-TEST(settles, D16_by_the_mean_of_four_delays)
+TEST(small, D16_goes_by_the_newest_and_keeps_the_mean_of_eight_delays)
 {
 	Flow f = small_flow(0.5);
 	u32 target_ns = swift_target_ns(&f.s, &f.p, 0, 0);
 
-	f.s.fabric_ns = target_ns - us(8);
+	f.s.small = SWIFT_SMALL_NEAR;
+	f.s.fabric_ns = target_ns - us(16);
 	f.ack({.rtt_ns = target_ns + us(8)});
-	EXPECT_EQ(f.s.fabric_ns, target_ns - us(4));
-	EXPECT_EQ(f.v.fabric_action, SWIFT_INCREASE);
-	/* No outlier is cut where nothing was settled: the paper's law goes by the newest. */
+	EXPECT_EQ(f.s.fabric_ns, target_ns - us(13));
+	EXPECT_EQ(f.v.fabric_action, SWIFT_DECREASE);
+	/* No outlier is cut. */
 	f = small_flow(0.5);
+	f.s.small = SWIFT_SMALL_NEAR;
 	f.s.fabric_ns = us(50);
-	f.ack({.rtt_ns = us(1050)});
-	EXPECT_EQ(f.s.fabric_ns, us(300));
-	EXPECT_NEAR(f.fcwnd(), 0.25, 1e-3);
+	f.ack({.rtt_ns = us(850)});
+	EXPECT_EQ(f.s.fabric_ns, us(150));
+	/* A queue that was there is forgotten with the first delay that is short. */
+	f = small_flow(0.1);
+	f.s.small = SWIFT_SMALL_AWAY;
+	f.s.fabric_ns = us(5000);
+	target_ns = swift_target_ns(&f.s, &f.p, 0, 0);
+	f.ack({.rtt_ns = target_ns + 1});
+	EXPECT_GT(f.s.fabric_ns, us(4000));
+	target_ns = swift_target_ns(&f.s, &f.p, 0, 0);
+	f.ack({.rtt_ns = us(50)});
+	EXPECT_EQ(f.s.fabric_ns, target_ns);
 }
 
 /* Elsewhere two samples differ by what the queue moved meanwhile. */
-TEST(settles, D16_noise_is_measured_where_all_is_settled)
+TEST(small, D16_noise_is_measured_near_the_target)
 {
 	Flow f = small_flow(0.5);
 	u32 noise_ns;
 
 	noise_ns = f.s.noise_ns = us(10);
+	f.s.small = SWIFT_SMALL_AWAY;
 	f.s.fabric_ns = us(50);
 	f.ack({.rtt_ns = us(80)});
-	EXPECT_EQ(f.s.settled, SWIFT_UNSETTLED);
 	EXPECT_EQ(f.s.noise_ns, noise_ns);
-	f = small_flow(0.5);
-	ack_off_target(f, 5);
-	f.s.noise_ns = noise_ns;
+	f.s.small = SWIFT_SMALL_NEAR;
 	f.wait(us(1000)).ack({.rtt_ns = f.s.fabric_ns});
 	EXPECT_LT(f.s.noise_ns, noise_ns);
 }
 
-/* A host was away, or the queue is another: the next one tells. */
-TEST(settles, D16_one_long_delay_is_not_believed_two_are)
+TEST(small, D16_packets_are_spaced_by_the_target)
 {
-	Flow f = small_flow(0.5);
-	u32 mean_ns, long_ns;
-	double settled;
-
-	ack_off_target(f, 5);
-	mean_ns = f.s.fabric_ns;
-	settled = f.fcwnd();
-	long_ns = u32(mean_ns + 1000 * scale_us(settled) + 100);
-
-	f.wait(us(1000)).ack({.rtt_ns = long_ns});
-	EXPECT_EQ(f.s.settled, SWIFT_DOUBTS);
-	EXPECT_EQ(f.v.fabric_action, SWIFT_HOLD);
-	EXPECT_EQ(f.s.fabric_ns, mean_ns);
-	EXPECT_EQ(f.fcwnd(), settled);
-
-	Flow next = f;
-
-	next.wait(us(1000)).ack({.rtt_ns = mean_ns});
-	EXPECT_EQ(next.s.settled, SWIFT_SETTLED);
-	EXPECT_EQ(next.s.fabric_ns, mean_ns);
-
-	f.wait(us(1000)).ack({.rtt_ns = long_ns + 1000});
-	EXPECT_EQ(f.s.settled, SWIFT_UNSETTLED);
-	EXPECT_EQ(f.s.fabric_ns, long_ns + 1000);
-	EXPECT_LT(f.fcwnd(), settled * 0.9);
-
-	/* As long as scaling's measure is no reason for doubt. */
-	f = small_flow(0.5);
-	ack_off_target(f, 5);
-	f.wait(us(1000)).ack({.rtt_ns = u32(f.s.fabric_ns + 1000 * scale_us(f.fcwnd()) - 100)});
-	EXPECT_NE(f.s.settled, SWIFT_DOUBTS);
-	EXPECT_GT(f.s.fabric_ns, mean_ns);
-}
-
-/* Doubt does not outlive what it is about. */
-TEST(settles, D16_doubts_end_with_the_policy_and_with_the_window)
-{
-	Flow f = small_flow(0.5);
-
-	f.s.settled = SWIFT_DOUBTS;
-	f.windows(100, 100).ack({.rtt_ns = us(40)});
-	EXPECT_GT(f.fcwnd(), 100);
-	f = small_flow(0.5, SWIFT_TARGET_STATIC);
-	f.s.settled = SWIFT_DOUBTS;
-	f.ack({.rtt_ns = us(40)});
-	EXPECT_GT(f.fcwnd(), 0.5);
-}
-
-TEST(settles, D16_packets_are_spaced_by_the_mean)
-{
+	const u32 middle = 0x8000, target_ns = us(100);
 	Flow f = small_flow(0.25);
+	auto paced_by_ns = [&](bool split, double cwnd, u32 rtt_ns, u32 random) {
+		return swift_pacing_rtt_ns(&f.s, split, to_q16(cwnd), rtt_ns, target_ns, random);
+	};
 
-	f.s.fabric_ns = us(100);
 	f.s.endpoint_ns = us(20);
-	for (u8 settled : {SWIFT_SETTLED, SWIFT_DOUBTS}) {
-		f.s.settled = settled;
-		/* Of 160 us 140 are the fabric's: its mean, and a quarter of what is more. */
-		EXPECT_EQ(swift_pacing_rtt_ns(&f.s, true, to_q16(0.25), us(160)), us(130));
-		EXPECT_EQ(swift_pacing_rtt_ns(&f.s, true, to_q16(0.25), us(100)), us(115));
-		EXPECT_EQ(swift_pacing_rtt_ns(&f.s, false, to_q16(0.25), us(160)), us(115));
-		EXPECT_EQ(swift_pacing_rtt_ns(&f.s, true, to_q16(1), us(160)), us(160));
+	for (u8 small : {SWIFT_SMALL_AWAY, SWIFT_SMALL_NEAR}) {
+		f.s.small = small;
+		/* Of 160 us 20 are the host's: with the target 120, and a quarter of what is more. */
+		EXPECT_EQ(paced_by_ns(true, 0.25, us(160), middle), us(130));
+		EXPECT_EQ(paced_by_ns(true, 0.25, us(100), middle), us(115));
+		EXPECT_EQ(paced_by_ns(false, 0.25, us(160), middle), us(115));
+		/* An eighth more or less of what is not the newest's. */
+		EXPECT_EQ(paced_by_ns(true, 0.25, us(120), 0), us(120) - us(120) * 3 / 32);
+		EXPECT_NEAR(paced_by_ns(true, 0.25, us(120), ~0U), us(120) + us(120) * 3 / 32, 2);
+		EXPECT_EQ(paced_by_ns(true, 1, us(160), 0), us(160));
 		/* The host's delay may be of an earlier ACK. */
-		EXPECT_EQ(swift_pacing_rtt_ns(&f.s, true, to_q16(0.25), us(10)), us(85));
+		EXPECT_EQ(paced_by_ns(true, 0.25, us(10), middle), us(85));
+		/* The host is the limit: as in the paper. */
+		EXPECT_EQ(paced_by_ns(true, 0.125, us(160), 0), us(160));
 	}
-	f.s.settled = SWIFT_UNSETTLED;
-	EXPECT_EQ(swift_pacing_rtt_ns(&f.s, true, to_q16(0.25), us(160)), us(160));
+	f.s.small = SWIFT_NOT_SMALL;
+	EXPECT_EQ(paced_by_ns(true, 0.25, us(160), 0), us(160));
 }
 
 /*
- * The reason for all that: 512 flows share a link of 10 Gb/s, each of which hears of the queue
- * once in rtt / w. The queue's swing, in us, when they have met.
+ * The reason for all that: flows share a link, each of which hears of the queue once in rtt / w. What
+ * they make of it when they have met.
  */
-TEST(settles, D16_hundreds_of_flows_keep_a_steady_queue)
-{
-	const int flows = 512;
-	const double packet_us = 1.2, base_us = 20;
-	std::vector<Flow> all;
-	std::priority_queue<std::pair<double, int>> due; /* us, negative: the first comes first */
-	double free_us = 0, least_us = 1e9, most_us = 0;
+struct Shared {
+	int flows;
+	double packet_us, base_us, cwnd;
+	int packets;
+};
 
-	for (int i = 0; i < flows; i++) {
+struct Outcome {
+	double swing_us, least_share, most_share, jain;
+};
+
+Outcome share_a_link(const Shared &link, int starved = -1)
+{
+	std::vector<Flow> all;
+	std::vector<double> sent(link.flows);
+	std::priority_queue<std::pair<double, int>> due; /* us, negative: the first comes first */
+	double free_us = 0, least_us = 1e9, most_us = 0, sum = 0, squares = 0;
+	Draw d = {u64(link.flows)};
+
+	for (int i = 0; i < link.flows; i++) {
 		all.emplace_back();
-		all[i].ack({.rtt_ns = us(base_us), .cwnd_limited = false});
-		all[i].windows(0.3, 100);
-		due.emplace(-i, i);
+		all[i].ack({.rtt_ns = us(link.base_us), .cwnd_limited = false});
+		all[i].windows(i == starved ? 0.001 : link.cwnd, 100);
+		due.emplace(-i * link.packet_us, i);
 	}
-	for (int packets = 0; packets < 400000; packets++) {
+	for (int packets = 0; packets < link.packets; packets++) {
 		auto [negative_us, i] = due.top();
 		double sent_us = -negative_us, rtt_us;
-		u32 paced_by_ns;
+		u32 cwnd_q16, paced_by_ns;
 
 		due.pop();
-		free_us = std::max(free_us, sent_us) + packet_us;
-		rtt_us = base_us + free_us - sent_us;
+		free_us = std::max(free_us, sent_us) + link.packet_us;
+		rtt_us = link.base_us + free_us - sent_us;
 		all[i].now_ns = u64(1000 * (sent_us + rtt_us));
 		all[i].ack({.rtt_ns = us(rtt_us)});
-		paced_by_ns = swift_pacing_rtt_ns(&all[i].s, true, swift_cwnd_q16(&all[i].s), us(rtt_us));
-		due.emplace(-sent_us - std::max(rtt_us, double(swift_pacing_delay_ns(swift_cwnd_q16(&all[i].s),
-										     paced_by_ns)) / 1000),
-			    i);
-		if (packets >= 300000) {
+		cwnd_q16 = swift_cwnd_q16(&all[i].s);
+		paced_by_ns = swift_pacing_rtt_ns(&all[i].s, true, cwnd_q16, us(rtt_us),
+						  swift_target_ns(&all[i].s, &all[i].p, 0, 0), u32(d.below(1ULL << 32)));
+		due.emplace(-sent_us - std::max(rtt_us, double(swift_pacing_delay_ns(cwnd_q16, paced_by_ns)) / 1000), i);
+		if (packets >= link.packets * 3 / 4) {
 			least_us = std::min(least_us, rtt_us);
 			most_us = std::max(most_us, rtt_us);
+			sent[i]++;
 		}
 	}
-	EXPECT_LT(most_us - least_us, 40) << least_us << " to " << most_us;
+	for (double share : sent) {
+		sum += share;
+		squares += share * share;
+	}
+	auto [least, most] = std::minmax_element(sent.begin(), sent.end());
+	return {most_us - least_us, *least * link.flows / sum, *most * link.flows / sum,
+		sum * sum / (link.flows * squares)};
+}
+
+TEST(small, D16_flows_of_a_part_of_a_packet_keep_a_steady_queue_and_have_equal_shares)
+{
+	/* 512 at 10 Gb/s; 512 at 1 Gb/s, a 20th of a packet each; eight at 100 Mbit/s with packets of 4 KB. */
+	Outcome ten = share_a_link({512, 1.2, 20, 0.3, 400000});
+	Outcome one = share_a_link({512, 12, 20, 0.1, 400000});
+	Outcome slow = share_a_link({8, 120, 20, 0.1, 40000});
+
+	EXPECT_LT(ten.swing_us, 60);
+	EXPECT_GT(ten.jain, 0.999);
+	EXPECT_LT(one.swing_us, 600);
+	EXPECT_GT(one.jain, 0.995);
+	EXPECT_LT(slow.swing_us, 800);
+	EXPECT_GT(slow.jain, 0.99);
+}
+
+/* Begun at the smallest window, among others that keep a queue. */
+TEST(small, D16_nobody_is_left_behind)
+{
+	EXPECT_GT(share_a_link({512, 1.2, 20, 0.3, 400000}, 7).least_share, 0.8);
+	EXPECT_GT(share_a_link({16, 12, 20, 0.7, 200000}, 7).least_share, 0.8);
 }
 
 /* --- D10: what the host's flows know together, and the handshake ---------------------------------------- */
