@@ -110,14 +110,13 @@ static __always_inline u32 swift_paced_q16(const struct swift_sock *ss)
 	return ss->pairs ? 2 * SWIFT_Q16_ONE : SWIFT_Q16_ONE;
 }
 
-/* Global, as it is verified once: see swift_decide(). */
-__noinline u32 swift_paced_by_ns(const struct swift_state *law, const struct swift_params *p,
-				 u32 cwnd_q16, u32 rtt_ns, u32 path_base_ns)
+/* A function of its own for its registers: those of set_pacing()'s callers are few. */
+static __noinline u32 swift_paced_by_ns(const struct swift_sock *ss, const struct swift_params *p,
+					u32 cwnd_q16, u32 rtt_ns, u32 path_base_ns)
 {
-	if (!law || !p)
-		return rtt_ns;
-	return swift_pacing_rtt_ns(law, SWIFT_SPLIT, cwnd_q16, rtt_ns,
-				   swift_target_ns(law, p, 0, path_base_ns), bpf_get_prandom_u32());
+	return swift_pacing_rtt_ns(&ss->law, SWIFT_SPLIT, cwnd_q16, rtt_ns,
+				   swift_target_ns(&ss->law, p, 0, path_base_ns),
+				   bpf_get_prandom_u32());
 }
 
 /* 3.4; one of a pair is spaced as a packet of a window of half the size. */
@@ -130,7 +129,7 @@ static __always_inline void swift_set_pacing(struct sock *sk, const struct swift
 	u32 rtt_ns;
 
 	if (cwnd_q16 < swift_paced_q16(ss)) {
-		rtt_ns = swift_paced_by_ns(&ss->law, &p->law, cwnd_q16, swift_latest_rtt_ns(tp),
+		rtt_ns = swift_paced_by_ns(ss, &p->law, cwnd_q16, swift_latest_rtt_ns(tp),
 					   swift_path_base_of(ss->path_key));
 		rtt_ns = swift_min_u32(rtt_ns, p->max_rtt_ns);
 		if (ss->pairs) {

@@ -185,7 +185,8 @@ std::string against_oracle(const swift_tunables &t, const law_step &before, cons
 
 		most = oracle::ack_tolerances(from, want, params, r);
 		near("fabric delay", out.fabric_ns, r.fabric_delay, 0);
-		near("filtered fabric delay", is.fabric_ns, want.fabric_delay, 0);
+		near("filtered fabric delay", is.fabric_ns, want.fabric_delay,
+		     std::abs(is.fabric_ns - r.fabric_target) <= r.target_tolerance ? r.target_tolerance : 0); /* D16 */
 		near("noise", is.noise_ns, want.noise, 0);
 		near("target", out.fabric_target_ns, r.fabric_target, r.target_tolerance);
 		break;
