@@ -160,11 +160,17 @@ swift_set h2 link_mbps=50
 
 # What arrives is what was sent, whatever the application does.
 transfer_of() { # WHAT: the server's ways
-	ip netns exec h2 python3 -ISc "$1" &
+	timeout $patience ip netns exec h2 python3 -ISc "$1" &
 	local server=$!
 	wait_until 10 listening h2 7000
-	timeout $patience ip netns exec h1 python3 -ISc "$2"
-	wait $server
+	if timeout $patience ip netns exec h1 python3 -ISc "$2"; then
+		wait $server
+	else
+		in_ns h1 ss -tinem
+		in_ns h2 ss -tinem
+		kill $server
+		return 1
+	fi
 }
 receiver='
 import random, socket, time
@@ -207,10 +213,10 @@ leaves='
 import socket
 s = socket.create_server(("", 7000)); c, _ = s.accept()
 n = 0
-while n < 2000000:
-    d = c.recv(65536)
+while d := c.recv(65536):
     if n < 500000 <= n + len(d): c.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"cubic")
     n += len(d)
+assert n == 2000000, n
 c.close()'
 sends='
 import socket, time

@@ -2,8 +2,7 @@
 # shellcheck shell=bash disable=SC2154
 # Pacing below one packet, and what may not be seen of it: functions of edges.py.
 
-# On a clock of instructions seconds go by while the host looks for a file.
-cases_of "$here/edges.py" 36000
+cases_of "$here/edges.py"
 edge() { case_of "$1"; }
 
 ok 'pacing: the module loads' swift_load
