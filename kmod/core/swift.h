@@ -916,14 +916,14 @@ SWIFT_INLINE u32 swift_pacing_rtt_ns(const struct swift_state *s, bool split, u3
 				     u32 rtt_ns, u32 target_ns, u32 random)
 {
 	u32 host_ns = split ? swift_min_u32(s->endpoint_ns, rtt_ns) : 0;
-	u64 settled_ns = (u64)host_ns + target_ns;
-	u32 spread_q16 = random & (SWIFT_Q16_ONE - 1);
+	u64 settled_ns = (u64)host_ns + target_ns, eighth_ns;
+	u32 random_q16 = random & (SWIFT_Q16_ONE - 1);
 
 	if (s->small == SWIFT_NOT_SMALL || cwnd_q16 < s->fabric.cwnd_q16 ||
 	    cwnd_q16 >= SWIFT_Q16_ONE)
 		return rtt_ns;
-	settled_ns += (settled_ns * spread_q16 >> (SWIFT_Q16_SHIFT + SWIFT_SMALL_SPREAD_SHIFT - 1)) -
-		      (settled_ns >> SWIFT_SMALL_SPREAD_SHIFT);
+	eighth_ns = settled_ns >> SWIFT_SMALL_SPREAD_SHIFT;
+	settled_ns += (2 * eighth_ns * random_q16 >> SWIFT_Q16_SHIFT) - eighth_ns;
 	return swift_saturate_u32((settled_ns * (SWIFT_Q16_ONE - cwnd_q16) +
 				   (u64)rtt_ns * cwnd_q16) >> SWIFT_Q16_SHIFT);
 }
