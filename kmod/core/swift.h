@@ -253,7 +253,7 @@ SWIFT_INLINE u32 swift_flow_scaling_ns(const struct swift_params *p, u32 fcwnd_q
 #define SWIFT_NOISE_LEAST_NS 1024 /* what one sample may always count as */
 #define SWIFT_NOISE_HALVES 5 /* of it are room, at most */
 #define SWIFT_NOISE_NONE_LOG2 9 /* 512 packets have none, and a half more for each halving */
-#define SWIFT_NOISE_CWND_Q16 (3 * SWIFT_Q16_ONE) /* up to there it is no more than rtt_epsilon */
+#define SWIFT_NOISE_CWND_Q16 (3 * SWIFT_Q16_ONE) /* there it is no more than rtt_epsilon */
 #define SWIFT_FILTER_SHIFT_MAX 4 /* the filter remembers 16 samples at most */
 #define SWIFT_FILTER_NOISE 4 /* quarters of rtt_epsilon */
 #define SWIFT_FILTER_CWND_SHIFT 3 /* an eighth of the window */
@@ -363,27 +363,30 @@ SWIFT_INLINE u32 swift_fabric_feed(struct swift_state *s, const struct swift_par
  * beliefs differ.
  *
  * A small window has few samples, far from each other: between two of them the queue itself
- * moves, and flows that take that for noise grow apart. So it has no more than rtt_epsilon;
- * below one packet, where nothing can be told, all flows have just that. A larger window has
- * more by three quarters of what flow scaling takes from it: if its target grew, who once
- * has more than others would be given more.
+ * moves, and flows that take that for noise grow apart. So three packets have no more than
+ * rtt_epsilon. A larger window has more by three quarters of what flow scaling takes from it: if
+ * its target grew, who once has more than others would be given more. And a smaller one, down to
+ * half a packet, more by three quarters of what scaling gives it: a lone packet meets all of what
+ * an interrupt is late, of a bunch the last one meets the least, and who once has a packet would
+ * never have more. Below one packet there is rtt_epsilon in any case.
  */
+#define SWIFT_NOISE_LEAST_CWND_Q16 (SWIFT_Q16_ONE / 2)
+
 SWIFT_INLINE u64 swift_noise_room_ns(const struct swift_state *s, const struct swift_params *p)
 {
 	const u32 none_q8 = (SWIFT_Q16_SHIFT + SWIFT_NOISE_NONE_LOG2) << 8;
-	u64 most_ns = p->rtt_epsilon_ns;
-	u64 room_ns = 0;
-	u32 log2_q8;
+	u32 scaled_ns, middle_ns, log2_q8 = swift_log2_q8(s->fabric.cwnd_q16);
+	u64 most_ns = p->rtt_epsilon_ns, room_ns = 0;
 
-	if (s->fabric.cwnd_q16 < SWIFT_Q16_ONE)
-		return most_ns;
-	log2_q8 = swift_log2_q8(s->fabric.cwnd_q16);
 	if (log2_q8 < none_q8)
 		room_ns = (u64)s->noise_ns * swift_min_u32(none_q8 - log2_q8,
 							   SWIFT_NOISE_HALVES << 8) >> 9;
-	if (room_ns > most_ns && s->fabric.cwnd_q16 > SWIFT_NOISE_CWND_Q16)
-		most_ns += (swift_flow_scaling_ns(p, SWIFT_NOISE_CWND_Q16) -
-			    swift_flow_scaling_ns(p, s->fabric.cwnd_q16)) * 3 / 4;
+	if (room_ns <= most_ns)
+		return s->fabric.cwnd_q16 < SWIFT_Q16_ONE ? most_ns : room_ns;
+	middle_ns = swift_flow_scaling_ns(p, SWIFT_NOISE_CWND_Q16);
+	scaled_ns = swift_flow_scaling_ns(p, swift_max_u32(s->fabric.cwnd_q16,
+							   SWIFT_NOISE_LEAST_CWND_Q16));
+	most_ns += (scaled_ns < middle_ns ? middle_ns - scaled_ns : scaled_ns - middle_ns) * 3ULL / 4;
 	return room_ns < most_ns ? room_ns : most_ns;
 }
 

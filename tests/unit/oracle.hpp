@@ -114,17 +114,17 @@ inline double wanted_noise_room(const State &s, double fcwnd)
 	return std::floor(s.noise * std::clamp(9 - log2_by_lines(fcwnd), 0.0, 5.0) / 2);
 }
 
-/* A small window's has a bound, a larger one's three quarters of what flow scaling takes from it more; one below one packet has just that. */
+/* Three packets have epsilon at most, others by three quarters of what scaling takes or gives more; half a packet is the least that counts. */
 inline double most_noise_room(const Params &p, double fcwnd)
 {
-	return p.t.rtt_epsilon_ns + (flow_scaling(p, 3) - flow_scaling(p, std::max(fcwnd, 3.0))) * 3 / 4;
+	return p.t.rtt_epsilon_ns + std::abs(flow_scaling(p, 3) - flow_scaling(p, std::max(fcwnd, 0.5))) * 3 / 4;
 }
 
 inline double noise_room(const State &s, const Params &p, double fcwnd)
 {
-	double most = most_noise_room(p, fcwnd);
+	double room = std::min(wanted_noise_room(s, fcwnd), most_noise_room(p, fcwnd));
 
-	return fcwnd < 1 ? most : std::min(wanted_noise_room(s, fcwnd), most);
+	return fcwnd < 1 ? std::max(room, double(p.t.rtt_epsilon_ns)) : room;
 }
 
 /* @path_base: D10, what other flows saw; 0 = unknown. */
@@ -350,7 +350,7 @@ constexpr double kEwmaTolerance = 1.0; /* ns: rounded down to one */
 inline double target_tolerance(const State &s, const Params &p, unsigned hops, u32 path_base)
 {
 	double w = s.fabric.cwnd;
-	double bounded = w > 3 - kUnit && wanted_noise_room(s, w - kUnit) > most_noise_room(p, w - kUnit);
+	double bounded = wanted_noise_room(s, w - kUnit) > p.t.rtt_epsilon_ns;
 
 	return target_delay(s, p, hops, std::max(w - kUnit, kUnit), path_base) -
 	       target_delay(s, p, hops, w + kUnit, path_base) + (1 + bounded) * 2e-5 * p.fs_range +

@@ -951,17 +951,30 @@ TEST(noise, D14_small_windows_have_no_more_than_epsilon)
 	EXPECT_EQ(swift_target_ns(&f.s, &f.p, 0, 0), us(150));
 }
 
-/* alpha = 111.11 us, beta = -11.11 us: scaling adds 53.04 us to 3 packets, 20.96 to 12, none to 100. */
-TEST(noise, D14_larger_windows_have_three_quarters_of_what_scaling_takes)
+/* alpha = 111.11 us, beta = -11.11 us: scaling adds 53.04 us to 3 packets, 20.96 to 12, none to 100; 100 to one. */
+TEST(noise, D14_other_windows_have_three_quarters_of_what_scaling_takes_or_gives)
 {
 	Flow f(tunables({{"fs_range_ns", us(100)}, {"fs_min_cwnd_milli", 1000}, {"fs_max_cwnd_milli", 100000}}));
 
 	f.ack({.rtt_ns = us(100)});
 	f.s.noise_ns = us(1000);
 	for (auto [cwnd, want_us] : {std::pair{3.0, 200 + 53.04}, {12.0, 200 + 53.04 * .75 + 20.96 * .25},
-				     {100.0, 200 + 53.04 * .75}, {128.0, 200 + 53.04 * .75}}) {
+				     {100.0, 200 + 53.04 * .75}, {128.0, 200 + 53.04 * .75}, {2.0, 200 + 67.46 * 1.75 - 53.04 * .75},
+				     {1.0, 200 + 100 + 46.96 * .75}}) {
 		f.windows(cwnd, 4096);
 		EXPECT_NEAR(swift_target_ns(&f.s, &f.p, 0, 0), us(want_us), 20) << cwnd;
+	}
+
+	/* Half a packet is the least that counts. */
+	Flow small(tunables({{"fs_range_ns", us(100)}, {"fs_min_cwnd_milli", 10}, {"fs_max_cwnd_milli", 1000000}}));
+
+	small.ack({.rtt_ns = us(100)});
+	small.s.noise_ns = us(1000);
+	auto scaling_us = [](double cwnd) { return 100 / (10 - 1 / std::sqrt(1000)) * (1 / std::sqrt(cwnd) - 1 / std::sqrt(1000)); };
+	for (double cwnd : {0.05, 0.4, 0.5, 0.7}) {
+		small.windows(cwnd, 4096);
+		EXPECT_NEAR(swift_target_ns(&small.s, &small.p, 0, 0),
+			    us(200 + scaling_us(cwnd) + (scaling_us(std::max(cwnd, 0.5)) - scaling_us(3)) * .75), 40) << cwnd;
 	}
 }
 
