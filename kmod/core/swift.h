@@ -386,7 +386,7 @@ SWIFT_INLINE u64 swift_noise_room_ns(const struct swift_state *s, const struct s
 	middle_ns = swift_flow_scaling_ns(p, SWIFT_NOISE_CWND_Q16);
 	scaled_ns = swift_flow_scaling_ns(p, swift_max_u32(s->fabric.cwnd_q16,
 							   SWIFT_NOISE_LEAST_CWND_Q16));
-	most_ns += (scaled_ns < middle_ns ? middle_ns - scaled_ns : scaled_ns - middle_ns) * 3ULL / 4;
+	most_ns += swift_distance_u32(scaled_ns, middle_ns) * 3ULL / 4;
 	return room_ns < most_ns ? room_ns : most_ns;
 }
 
@@ -636,7 +636,7 @@ SWIFT_INLINE enum swift_action swift_fabric_react(struct swift_state *s,
 		s->small = SWIFT_NOT_SMALL;
 		return swift_react(&s->fabric, p, in, delay_ns, target_ns, step_q24, s->starting);
 	}
-	off_ns = s->fabric_ns < target_ns ? target_ns - s->fabric_ns : s->fabric_ns - target_ns;
+	off_ns = swift_distance_u32(s->fabric_ns, target_ns);
 	s->small = off_ns < scale_ns >> SWIFT_SMALL_NEAR_SHIFT ? SWIFT_SMALL_NEAR :
 								 SWIFT_SMALL_AWAY;
 	return swift_small_react(s, p, delay_ns, target_ns, step_q24, scale_ns);

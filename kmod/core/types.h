@@ -74,6 +74,11 @@ static inline u32 swift_max_u32(u32 a, u32 b)
 	return a > b ? a : b;
 }
 
+static inline u32 swift_distance_u32(u32 a, u32 b)
+{
+	return a < b ? b - a : a - b;
+}
+
 static inline u32 swift_clamp_u32(u32 v, u32 lo, u32 hi)
 {
 	return v < lo ? lo : v > hi ? hi : v;
