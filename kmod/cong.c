@@ -125,19 +125,18 @@ static noinline void swift_apply_again(struct sock *sk, struct swift_sock *ss,
  * A timer that is cancelled while it waits leaves us its reference to the socket.
  */
 static noinline void swift_space(struct sock *sk, const struct swift_net *sn,
-				 const struct swift_params *p, u32 cwnd_q16,
-				 const struct swift_sample *in)
+				 const struct swift_params *p, u32 cwnd_q16, u32 rtt_ns,
+				 u32 path_base_ns)
 {
 	const struct swift_state *law = &swift_sk(sk)->law;
 	struct tcp_sock *tp = tcp_sk(sk);
-	u32 rtt_ns = in->rtt_ns;
 	u64 next_ns = rtt_ns ? tp->tcp_clock_cache - rtt_ns : tp->first_tx_mstamp * NSEC_PER_USEC;
 
 	if (!rtt_ns)
 		rtt_ns = swift_srtt_ns(tp);
 	if (cwnd_q16 < SWIFT_Q16_ONE)
 		rtt_ns = swift_pacing_rtt_ns(law, p->split, cwnd_q16, rtt_ns,
-					     swift_target_ns(law, p, 0, in->path_base_ns),
+					     swift_target_ns(law, p, 0, path_base_ns),
 					     get_random_u32());
 	rtt_ns = min_t(u32, rtt_ns, READ_ONCE(sn->max_rtt_ns));
 	next_ns += swift_pacing_delay_ns(cwnd_q16, rtt_ns);
@@ -452,7 +451,7 @@ static void swift_acked(struct sock *sk, struct swift_sock *ss, const struct rat
 		swift_plb_new_round(sk, ss, sn);
 	cwnd_q16 = swift_apply(sk, ss, p, new_round);
 	if (rs->prior_mstamp && !tcp_packets_in_flight(tcp_sk(sk)))
-		swift_space(sk, sn, p, cwnd_q16, &in);
+		swift_space(sk, sn, p, cwnd_q16, in.rtt_ns, in.path_base_ns);
 }
 
 static void swift_cong_control(struct sock *sk, u32 ack, int flag, const struct rate_sample *rs)

@@ -326,6 +326,8 @@ SWIFT_INLINE u32 swift_small_ns(const struct swift_state *s, const struct swift_
 SWIFT_INLINE u32 swift_fabric_feed(struct swift_state *s, const struct swift_params *p,
 				   u32 delay_ns)
 {
+	bool small = s->small != SWIFT_NOT_SMALL &&
+		     s->fabric.cwnd_q16 < SWIFT_SMALL_CWND * SWIFT_Q16_ONE;
 	u32 differs_by_ns, most_ns, shift;
 	u64 quarters;
 	bool above;
@@ -338,9 +340,9 @@ SWIFT_INLINE u32 swift_fabric_feed(struct swift_state *s, const struct swift_par
 	differs_by_ns = above ? delay_ns - s->fabric_ns : s->fabric_ns - delay_ns;
 	most_ns = swift_noise_most_ns(s);
 	/* Away from a small window's target it is the queue that two samples differ by. */
-	if (s->small != SWIFT_SMALL_AWAY)
+	if (!small || s->small == SWIFT_SMALL_NEAR)
 		swift_noise_feed(s, swift_min_u32(differs_by_ns, most_ns));
-	if (s->small != SWIFT_NOT_SMALL) {
+	if (small) {
 		shift = SWIFT_SMALL_MEAN_SHIFT;
 	} else {
 		quarters = swift_noise_quarters(s, p);
@@ -353,7 +355,7 @@ SWIFT_INLINE u32 swift_fabric_feed(struct swift_state *s, const struct swift_par
 		s->fabric_ns += differs_by_ns;
 	else
 		s->fabric_ns -= differs_by_ns;
-	return s->small == SWIFT_NOT_SMALL ? s->fabric_ns : delay_ns;
+	return small ? delay_ns : s->fabric_ns;
 }
 
 /*
@@ -375,7 +377,9 @@ SWIFT_INLINE u32 swift_fabric_feed(struct swift_state *s, const struct swift_par
 SWIFT_INLINE u64 swift_noise_room_ns(const struct swift_state *s, const struct swift_params *p)
 {
 	const u32 none_q8 = (SWIFT_Q16_SHIFT + SWIFT_NOISE_NONE_LOG2) << 8;
-	u32 scaled_ns, middle_ns, log2_q8 = swift_log2_q8(s->fabric.cwnd_q16);
+	/* Not of 0: who only looks may see a flow that is just begun anew. */
+	u32 log2_q8 = swift_log2_q8(swift_max_u32(s->fabric.cwnd_q16, 1));
+	u32 scaled_ns, middle_ns;
 	u64 most_ns = p->rtt_epsilon_ns, room_ns = 0;
 
 	if (log2_q8 < none_q8)
@@ -546,7 +550,8 @@ SWIFT_INLINE enum swift_action swift_react(struct swift_window *w, const struct 
  * take too long so: where the newest delay is shorter than the target by more than an eighth of
  * alpha / sqrt(w), and the mean as well, which is no chance, the window grows by twice the part
  * by which it is more than that. At fs_min_cwnd and below the target is the same: it need not be
- * less. Bounded by the paper's law: up by what line 8 or 10 adds (D15), down by max_mdf in an RTT.
+ * less. Bounded by the paper's law: up by what line 8 or 10 adds (D15), down by max_mdf of a packet
+ * or of a smaller window, which is a cut: one an RTT, and no step down in the RTT after a cut.
  */
 #define SWIFT_SMALL_STEP_SHIFT 2
 #define SWIFT_SMALL_CHANCE_SHIFT 3
@@ -589,7 +594,8 @@ SWIFT_INLINE u64 swift_small_up_q16(struct swift_state *s, const struct swift_pa
 
 /* @delay_ns: the newest. @scale_ns: alpha / sqrt(w). */
 SWIFT_INLINE enum swift_action swift_small_react(struct swift_state *s,
-						 const struct swift_params *p, u32 delay_ns,
+						 const struct swift_params *p,
+						 const struct swift_sample *in, u32 delay_ns,
 						 u32 target_ns, u64 step_q24, u32 scale_ns)
 {
 	bool is_short = delay_ns < target_ns;
@@ -606,11 +612,13 @@ SWIFT_INLINE enum swift_action swift_small_react(struct swift_state *s,
 	if (!step_q16) /* never nothing */
 		step_q16 = 1;
 	if (!is_short) {
+		if (!swift_can_decrease(w, in->now_ns, in->rtt_ns))
+			return SWIFT_HOLD;
 		most_q16 = (u64)part_q16 * p->max_mdf_q24 >> SWIFT_Q24_SHIFT;
-		if (step_q16 > most_q16)
-			step_q16 = most_q16;
-		/* No cut: one for a loss may follow within the RTT. */
-		w->cwnd_q16 = swift_bound_cwnd(p, w->cwnd_q16 - step_q16);
+		if (step_q16 >= most_q16) /* a cut: the rest of the flight tells the same */
+			swift_set_cwnd(w, p, w->cwnd_q16 - most_q16, in->now_ns);
+		else /* none: one for a loss may follow within the RTT */
+			w->cwnd_q16 = swift_bound_cwnd(p, w->cwnd_q16 - step_q16);
 		return SWIFT_DECREASE;
 	}
 	if (!step_q24) /* D2 */
@@ -639,7 +647,7 @@ SWIFT_INLINE enum swift_action swift_fabric_react(struct swift_state *s,
 	off_ns = swift_distance_u32(s->fabric_ns, target_ns);
 	s->small = off_ns < scale_ns >> SWIFT_SMALL_NEAR_SHIFT ? SWIFT_SMALL_NEAR :
 								 SWIFT_SMALL_AWAY;
-	return swift_small_react(s, p, delay_ns, target_ns, step_q24, scale_ns);
+	return swift_small_react(s, p, in, delay_ns, target_ns, step_q24, scale_ns);
 }
 
 /*
@@ -905,13 +913,13 @@ static inline u64 swift_pacing_delay_ns(u32 cwnd_q16, u32 rtt_ns)
 }
 
 /*
- * D16: the RTT that a small window below one packet is paced by. A gap of the newest RTT follows
- * the queue at once, but a gap later: the less a window is, the more of that comes too late. So it
- * goes by the target, and by the newest delay as far as the window is one of a packet. Up to an
- * eighth more or less, by @random: flows with the same gap meet the same ones of the others'
- * packets each time, and one that meets fewer keeps twice their share. Where the host is the
- * limit, by the newest RTT, as the paper has it. What is the host's of @rtt_ns is known: the
- * endpoint delay of so small a window is the newest (D9).
+ * D16: the RTT that a small window w below one packet is paced by:
+ *   (1 - w) (host + target) (1 +- 1/8) + w rtt
+ * By the newest RTT alone a gap answers the queue at once, but the queue hears of it a gap later:
+ * the smaller w, the less of that is stable. The eighth is of @random: flows with the same gap
+ * meet the same ones of the others' packets each time, and one that meets fewer keeps twice their
+ * share. By the newest RTT, as in the paper, where the host is the limit, or no base is known. The
+ * host's part of @rtt_ns is known: the endpoint delay of so small a window is the newest (D9).
  */
 #define SWIFT_SMALL_SPREAD_SHIFT 3
 
@@ -923,7 +931,7 @@ SWIFT_INLINE u32 swift_pacing_rtt_ns(const struct swift_state *s, bool split, u3
 	u32 random_q16 = random & (SWIFT_Q16_ONE - 1);
 
 	if (s->small == SWIFT_NOT_SMALL || cwnd_q16 < s->fabric.cwnd_q16 ||
-	    cwnd_q16 >= SWIFT_Q16_ONE)
+	    cwnd_q16 >= SWIFT_Q16_ONE || target_ns == SWIFT_U32_MAX)
 		return rtt_ns;
 	eighth_ns = settled_ns >> SWIFT_SMALL_SPREAD_SHIFT;
 	settled_ns += (2 * eighth_ns * random_q16 >> SWIFT_Q16_SHIFT) - eighth_ns;

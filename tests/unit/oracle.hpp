@@ -175,6 +175,7 @@ struct Decisions {
 	bool fabric_below_target;
 	bool endpoint_below_target;
 	bool small, near;
+	bool cut; /* D16: by all of max_mdf */
 };
 
 inline double alpha(const Params &p)
@@ -224,17 +225,19 @@ inline double feed_fabric_delay(State &s, const Params &p, double delay)
 		s.fabric_delay = delay;
 		return delay;
 	}
-	if (!s.small || s.near)
+	bool small = s.small && s.fabric.cwnd < 4;
+
+	if (!small || s.near)
 		s.noise += std::trunc((std::min(differs, most) - s.noise) / 64);
 	for (int quarter = 1; quarter <= 4 && 2 * samples <= s.fabric.cwnd &&
 	     (4 * s.noise >= quarter * double(p.t.rtt_epsilon_ns) || 16 * samples <= s.fabric.cwnd); quarter++)
 		samples *= 2;
-	if (s.small)
+	if (small)
 		differs = std::trunc(differs / 8);
 	else if (samples > 1)
 		differs = std::trunc((4 * s.noise >= p.t.rtt_epsilon_ns ? std::min(differs, most) : differs) / samples);
 	s.fabric_delay += delay < s.fabric_delay ? -differs : differs;
-	return s.small ? delay : s.fabric_delay;
+	return small ? delay : s.fabric_delay;
 }
 
 /* --- Algorithm 1 -------------------------------------------------------------------- */
@@ -292,7 +295,7 @@ inline void react(Window &w, const Params &p, const swift_sample &in, double del
  * cut: t_last_decrease stays.
  */
 inline void react_small(State &s, const Params &p, const swift_sample &in, double newest, double target,
-			bool below_target)
+			double target_tolerance, bool below_target, bool taken_cut)
 {
 	Window &w = s.fabric;
 	double scale = small_scale(p, w.cwnd), part = std::min(w.cwnd, 1.0);
@@ -301,6 +304,20 @@ inline void react_small(State &s, const Params &p, const swift_sample &in, doubl
 
 	w.cut = 0;
 	if (!below_target) {
+		if (!can_decrease(w, in.now_ns, in.rtt_ns))
+			return;
+
+		double most = part * p.max_mdf;
+		double tolerance = 1e-3 * most + 3 * kUnit + part * part / 4 * ((target_tolerance + 2) / scale + 0x1p-11) +
+				   step * scale_tolerance(p, w.cwnd);
+
+		if (std::abs(step - most) <= tolerance ? taken_cut : step >= most) {
+			double cwnd_prev = w.cwnd;
+
+			w.cwnd -= most;
+			bound_and_note(w, p, cwnd_prev, in.now_ns);
+			return;
+		}
 		w.cwnd = p.clamp(w.cwnd - std::min(step, part * p.max_mdf));
 		return;
 	}
@@ -322,11 +339,13 @@ inline Decisions taken_by(const swift_state &before, const swift_state &after, c
 {
 	u32 newest_ns = p.t.split ? v.fabric_ns : in.rtt_ns;
 	u32 reacted_ns = before.small != SWIFT_NOT_SMALL && before.fabric_ns &&
+				 before.fabric.cwnd_q16 < 4 << 16 &&
 				 p.t.target_policy == SWIFT_TARGET_BASE_RTT_PLUS ?
 				 newest_ns : after.fabric_ns;
 
 	return {reacted_ns < v.fabric_target_ns, after.endpoint_ns < p.t.endpoint_target_ns,
-		after.small != SWIFT_NOT_SMALL, after.small == SWIFT_SMALL_NEAR};
+		after.small != SWIFT_NOT_SMALL, after.small == SWIFT_SMALL_NEAR,
+		after.fabric.last_decrease_ns != before.fabric.last_decrease_ns};
 }
 
 /* What an ACK was understood as, and how exactly the numbers in it are known. */
@@ -418,7 +437,7 @@ inline Reading on_ack(State &s, const Params &p, const swift_sample &in, const D
 
 		s.near = tie ? taken.near : off < near;
 		r.fabric_tie |= tie;
-		react_small(s, p, in, r.reacted_fabric_delay, r.fabric_target, fabric_below);
+		react_small(s, p, in, r.reacted_fabric_delay, r.fabric_target, r.target_tolerance, fabric_below, taken.cut);
 	};
 
 	if (!p.t.split) { /* Swift-v0: Algorithm 1 on the RTT */
@@ -578,7 +597,9 @@ inline double pacing_rtt(const State &s, double cwnd, double rtt, double host_de
 {
 	double settled = (host_delay + target) * (7 + 2 * random) / 8;
 
-	return cwnd < 1 && s.small && s.fabric.cwnd <= s.endpoint.cwnd ? settled + cwnd * (rtt - settled) : rtt;
+	bool by_target = s.small && s.fabric.cwnd <= s.endpoint.cwnd && target < kU32Max;
+
+	return cwnd < 1 && by_target ? settled + cwnd * (rtt - settled) : rtt;
 }
 
 } /* namespace oracle */

@@ -1086,9 +1086,21 @@ TEST(small, D16_no_farther_than_the_paper_would)
 
 	ack_off_target(above, 10 * scale_us(0.5), 0);
 	EXPECT_NEAR(above.fcwnd(), 0.25, 1e-3);
-	/* Twice in its RTT: less than half of it, all in all. */
+	/* Of a packet at most, and once in its RTT: the rest of a flight that a host kept waiting tells the same. */
 	ack_off_target(two, 10 * scale_us(2), 0);
 	EXPECT_NEAR(two.fcwnd(), 1.5, 1e-3);
+	two.wait(us(1)).ack({.rtt_ns = us(1000)});
+	EXPECT_NEAR(two.fcwnd(), 1.5, 1e-3);
+	EXPECT_EQ(two.v.fabric_action, SWIFT_HOLD);
+	two.wait(us(1000)).ack({.rtt_ns = us(1000)});
+	EXPECT_NEAR(two.fcwnd(), 1, 1e-3);
+
+	/* So it is where the window was not small before. */
+	Flow eight = small_flow(7.9);
+
+	for (int i = 0; i < 8; i++)
+		eight.wait(us(1)).ack({.rtt_ns = us(1000)});
+	EXPECT_NEAR(eight.fcwnd(), 3.95, 1e-2);
 	below.s.base.delay_ns[0] = us(1000);
 	ack_off_target(below, -5 * scale_us(0.25), -5 * scale_us(0.25));
 	EXPECT_NEAR(below.fcwnd(), 0.75, 1e-3); /* D15: half of ai */
@@ -1179,6 +1191,17 @@ TEST(small, D16_never_by_nothing_but_at_its_target)
 	ack_off_target(f, 0, 0);
 	EXPECT_EQ(f.fcwnd(), 0.5);
 	EXPECT_EQ(f.v.fabric_action, SWIFT_HOLD);
+}
+
+/* An undo in between: the filter is the large window's again. */
+TEST(small, D16_a_window_that_grew_meanwhile_is_not)
+{
+	Flow f = small_flow(2);
+
+	ack_off_target(f, 0, 0);
+	/* By the newest delay it would be a half. */
+	f.windows(100, 100).wait(us(1000)).ack({.rtt_ns = us(300)});
+	EXPECT_GT(f.fcwnd(), 60);
 }
 
 TEST(small, D16_an_idle_application_is_no_reason_to_grow)
@@ -1273,6 +1296,8 @@ TEST(small, D16_packets_are_spaced_by_the_target)
 		/* The host is the limit: as in the paper. */
 		EXPECT_EQ(paced_by_ns(true, 0.125, us(160), 0), us(160));
 	}
+	/* Nor is there a target without a base. */
+	EXPECT_EQ(swift_pacing_rtt_ns(&f.s, true, to_q16(0.25), us(160), SWIFT_U32_MAX, 0), us(160));
 	f.s.small = SWIFT_NOT_SMALL;
 	EXPECT_EQ(paced_by_ns(true, 0.25, us(160), 0), us(160));
 }
