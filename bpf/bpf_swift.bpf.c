@@ -81,17 +81,17 @@ static __always_inline const struct bpf_swift_profile *swift_profile(const struc
 #define SWIFT_SPLIT true
 #endif
 
-/* As the law takes them. */
+/*
+ * As the law takes them. The gap to the next packet is settled when one leaves, by what was known
+ * then: TCP paces so, and lets no program move what it has settled.
+ */
 static __always_inline const struct swift_params *swift_law(const struct bpf_swift_profile *p,
-							    struct swift_params *v0)
+							    struct swift_params *law)
 {
-#ifdef BPF_SWIFT_V0
-	*v0 = p->law;
-	v0->split = 0;
-	return v0;
-#else
-	return &p->law;
-#endif
+	*law = p->law;
+	law->split &= SWIFT_SPLIT;
+	law->late_news = 1;
+	return law;
 }
 
 /* --- Windows out ------------------------------------------------------------------------ */
@@ -116,7 +116,7 @@ static __noinline u32 swift_paced_by_ns(const struct swift_sock *ss, const struc
 {
 	return swift_pacing_rtt_ns(&ss->law, SWIFT_SPLIT, cwnd_q16, rtt_ns,
 				   swift_target_ns(&ss->law, p, 0, path_base_ns),
-				   bpf_get_prandom_u32());
+				   bpf_get_prandom_u32(), true);
 }
 
 /* 3.4; one of a pair is spaced as a packet of a window of half the size. */
@@ -350,7 +350,7 @@ void BPF_PROG(swift_cong_control, struct sock *sk)
 	struct tcp_sock *tp = tcp_sk(sk);
 	const struct bpf_swift_profile *p;
 	const struct swift_params *law;
-	struct swift_params v0;
+	struct swift_params own;
 	struct swift_verdict out = {};
 	struct swift_sample in = {};
 	struct swift_state state;
@@ -363,7 +363,7 @@ void BPF_PROG(swift_cong_control, struct sock *sk)
 	p = swift_profile(sk);
 	if (!p)
 		return;
-	law = swift_law(p, &v0);
+	law = swift_law(p, &own);
 	f = swift_flow(sk);
 
 	swift_fill_sample(sk, ss, f, p, rs, &in);

@@ -554,6 +554,7 @@ SWIFT_INLINE enum swift_action swift_react(struct swift_window *w, const struct 
  * or of a smaller window, which is a cut: one an RTT, and no step down in the RTT after a cut.
  */
 #define SWIFT_SMALL_STEP_SHIFT 2
+#define SWIFT_SMALL_LATE_SHIFT 5 /* where a gap is settled when the packet before it leaves */
 #define SWIFT_SMALL_CHANCE_SHIFT 3
 #define SWIFT_Q12_SHIFT 12
 
@@ -603,8 +604,9 @@ SWIFT_INLINE enum swift_action swift_small_react(struct swift_state *s,
 	u32 off_q12 = swift_small_off_q12(off_ns, scale_ns);
 	struct swift_window *w = &s->fabric;
 	u32 part_q16 = swift_min_u32(w->cwnd_q16, SWIFT_Q16_ONE);
+	u32 shift = p->late_news ? SWIFT_SMALL_LATE_SHIFT : SWIFT_SMALL_STEP_SHIFT;
 	u64 step_q16 = (u64)part_q16 * part_q16 * off_q12 >>
-		       (SWIFT_Q16_SHIFT + SWIFT_Q12_SHIFT + SWIFT_SMALL_STEP_SHIFT);
+		       (SWIFT_Q16_SHIFT + SWIFT_Q12_SHIFT + shift);
 	u64 most_q16;
 
 	if (!off_ns)
@@ -914,7 +916,7 @@ static inline u64 swift_pacing_delay_ns(u32 cwnd_q16, u32 rtt_ns)
 
 /*
  * D16: the RTT that a small window w below one packet is paced by:
- *   (1 - w) (host + target) (1 +- 1/8) + w rtt
+ *   (1 - w) (host + target) (1 +- 1/8) + w rtt, with @late_news by w / 2
  * By the newest RTT alone a gap answers the queue at once, but the queue hears of it a gap later:
  * the smaller w, the less of that is stable. The eighth is of @random: flows with the same gap
  * meet the same ones of the others' packets each time, and one that meets fewer keeps twice their
@@ -924,19 +926,20 @@ static inline u64 swift_pacing_delay_ns(u32 cwnd_q16, u32 rtt_ns)
 #define SWIFT_SMALL_SPREAD_SHIFT 3
 
 SWIFT_INLINE u32 swift_pacing_rtt_ns(const struct swift_state *s, bool split, u32 cwnd_q16,
-				     u32 rtt_ns, u32 target_ns, u32 random)
+				     u32 rtt_ns, u32 target_ns, u32 random, bool late_news)
 {
 	u32 host_ns = split ? swift_min_u32(s->endpoint_ns, rtt_ns) : 0;
 	u64 settled_ns = (u64)host_ns + target_ns, eighth_ns;
-	u32 random_q16 = random & (SWIFT_Q16_ONE - 1);
+	u32 random_q16 = random & (SWIFT_Q16_ONE - 1), newest_q16;
 
 	if (s->small == SWIFT_NOT_SMALL || cwnd_q16 < s->fabric.cwnd_q16 ||
 	    cwnd_q16 >= SWIFT_Q16_ONE || target_ns == SWIFT_U32_MAX)
 		return rtt_ns;
 	eighth_ns = settled_ns >> SWIFT_SMALL_SPREAD_SHIFT;
 	settled_ns += (2 * eighth_ns * random_q16 >> SWIFT_Q16_SHIFT) - eighth_ns;
-	return swift_saturate_u32((settled_ns * (SWIFT_Q16_ONE - cwnd_q16) +
-				   (u64)rtt_ns * cwnd_q16) >> SWIFT_Q16_SHIFT);
+	newest_q16 = late_news ? cwnd_q16 / 2 : cwnd_q16;
+	return swift_saturate_u32((settled_ns * (SWIFT_Q16_ONE - newest_q16) +
+				   (u64)rtt_ns * newest_q16) >> SWIFT_Q16_SHIFT);
 }
 
 /*

@@ -94,7 +94,7 @@ struct swift_params {
 	u8 retx_reset_threshold;
 	u8 target_policy;
 	u8 split;
-	u8 pad;
+	u8 late_news; /* of a gap before, see swift_small_react(); BPF's alone */
 };
 
 static inline void swift_tunables_default(struct swift_tunables *t)
@@ -145,7 +145,7 @@ static inline const char *swift_params_prepare(struct swift_params *p,
 	p->retx_reset_threshold = (u8)t->retx_reset_threshold;
 	p->target_policy = (u8)t->target_policy;
 	p->split = (u8)t->split;
-	p->pad = 0;
+	p->late_news = 0;
 
 	/*
 	 * 3.5: alpha = fs_range / (1/sqrt(fs_min) - 1/sqrt(fs_max)), here with

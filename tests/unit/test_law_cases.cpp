@@ -1277,7 +1277,7 @@ TEST(small, D16_packets_are_spaced_by_the_target)
 	const u32 middle = 0x8000, target_ns = us(100);
 	Flow f = small_flow(0.25);
 	auto paced_by_ns = [&](bool split, double cwnd, u32 rtt_ns, u32 random) {
-		return swift_pacing_rtt_ns(&f.s, split, to_q16(cwnd), rtt_ns, target_ns, random);
+		return swift_pacing_rtt_ns(&f.s, split, to_q16(cwnd), rtt_ns, target_ns, random, false);
 	};
 
 	f.s.endpoint_ns = us(20);
@@ -1297,7 +1297,7 @@ TEST(small, D16_packets_are_spaced_by_the_target)
 		EXPECT_EQ(paced_by_ns(true, 0.125, us(160), 0), us(160));
 	}
 	/* Nor is there a target without a base. */
-	EXPECT_EQ(swift_pacing_rtt_ns(&f.s, true, to_q16(0.25), us(160), SWIFT_U32_MAX, 0), us(160));
+	EXPECT_EQ(swift_pacing_rtt_ns(&f.s, true, to_q16(0.25), us(160), SWIFT_U32_MAX, 0, false), us(160));
 	f.s.small = SWIFT_NOT_SMALL;
 	EXPECT_EQ(paced_by_ns(true, 0.25, us(160), 0), us(160));
 }
@@ -1342,7 +1342,7 @@ Outcome share_a_link(const Shared &link, int starved = -1)
 		all[i].ack({.rtt_ns = us(rtt_us)});
 		cwnd_q16 = swift_cwnd_q16(&all[i].s);
 		paced_by_ns = swift_pacing_rtt_ns(&all[i].s, true, cwnd_q16, us(rtt_us),
-						  swift_target_ns(&all[i].s, &all[i].p, 0, 0), u32(d.below(1ULL << 32)));
+						  swift_target_ns(&all[i].s, &all[i].p, 0, 0), u32(d.below(1ULL << 32)), false);
 		due.emplace(-sent_us - std::max(rtt_us, double(swift_pacing_delay_ns(cwnd_q16, paced_by_ns)) / 1000), i);
 		if (packets >= link.packets * 3 / 4) {
 			least_us = std::min(least_us, rtt_us);
@@ -2019,7 +2019,7 @@ TEST(params_prepare, converts_to_the_units_of_the_law)
 	EXPECT_EQ(f.p.beta_q24, 13421773U); /* 0.8 * 2^24, to nearest */
 	EXPECT_EQ(f.p.max_mdf_q24, 1U << 23);
 	EXPECT_EQ(f.p.rtt_window_ns, 250000000U);
-	EXPECT_EQ(f.p.pad, 0);
+	EXPECT_EQ(f.p.late_news, 0);
 }
 
 } /* namespace */

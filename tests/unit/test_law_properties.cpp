@@ -382,7 +382,7 @@ void check_rest(Step &st)
 	if (st.event == ACK && st.reading.sampled) {
 		u32 host_ns = st.p.split ? std::min(s.endpoint_ns, st.rtt_ns) : 0;
 		u32 target_ns = st.out.fabric_target_ns, random = u32(st.now_ns * 0x9e3779b1);
-		u32 paced_by_ns = swift_pacing_rtt_ns(&s, st.p.split, cwnd_q16, st.rtt_ns, target_ns, random);
+		u32 paced_by_ns = swift_pacing_rtt_ns(&s, st.p.split, cwnd_q16, st.rtt_ns, target_ns, random, false);
 		double want_rtt_ns = oracle::pacing_rtt(oracle::from_fixed(s), cwnd_q16 * kUnit, st.rtt_ns,
 							host_ns, target_ns, (random & 0xffff) * kUnit);
 
