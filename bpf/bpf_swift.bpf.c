@@ -26,6 +26,9 @@
  *    their window holds back, whose segments are full; a flow's own (D7) from all. Drains (D11)
  *    are timed by CLOCK_TAI, whose seconds begin with CLOCK_REALTIME's, and leave two packets,
  *    as a peer may delay ACKs.
+ * B8 TCP settles the gap to the next packet when one leaves, and no program can move it:
+ *    news are a gap old. For that the steps of a small window (D16) are an eighth, and the
+ *    newest RTT has half of its weight in the gap (late_news): more is not stable.
  */
 #include "swift_flow.h"
 #include "swift_path.h"
