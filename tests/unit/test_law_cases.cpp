@@ -1302,6 +1302,21 @@ TEST(small, D16_packets_are_spaced_by_the_target)
 	EXPECT_EQ(paced_by_ns(true, 0.25, us(160), 0), us(160));
 }
 
+/* B8 of bpf/bpf_swift.bpf.c. */
+TEST(small, D16_where_news_are_a_gap_old_steps_are_an_eighth)
+{
+	Flow f = small_flow(0.9);
+
+	f.p.late_news = 1;
+	ack_off_target(f, 0.5 * scale_us(0.9), 0);
+	EXPECT_NEAR(f.fcwnd(), 0.9 - 0.81 / 32 * 0.5, 1e-3);
+	/* A quarter of a packet: of what 180 us are more than 100 an eighth counts. */
+	f.windows(0.25, 100);
+	f.s.small = SWIFT_SMALL_NEAR;
+	f.s.endpoint_ns = 0;
+	EXPECT_EQ(swift_pacing_rtt_ns(&f.s, true, to_q16(0.25), us(180), us(100), 0x8000, true), us(110));
+}
+
 /*
  * The reason for all that: flows share a link, each of which hears of the queue once in rtt / w. What
  * they make of it when they have met.
