@@ -84,10 +84,7 @@ static __always_inline const struct bpf_swift_profile *swift_profile(const struc
 #define SWIFT_SPLIT true
 #endif
 
-/*
- * As the law takes them. The gap to the next packet is settled when one leaves, by what was known
- * then: TCP paces so, and lets no program move what it has settled.
- */
+/* As the law takes them (B8). */
 static __always_inline const struct swift_params *swift_law(const struct bpf_swift_profile *p,
 							    struct swift_params *law)
 {
@@ -113,7 +110,7 @@ static __always_inline u32 swift_paced_q16(const struct swift_sock *ss)
 	return ss->pairs ? 2 * SWIFT_Q16_ONE : SWIFT_Q16_ONE;
 }
 
-/* A function of its own for its registers: those of set_pacing()'s callers are few. */
+/* Apart: inline, swift_cong_control()'s frames are 544 bytes, and Linux 6.1 allows 512. */
 static __noinline u32 swift_paced_by_ns(const struct swift_sock *ss, const struct swift_params *p,
 					u32 cwnd_q16, u32 rtt_ns, u32 path_base_ns)
 {

@@ -137,7 +137,7 @@ static noinline void swift_space(struct sock *sk, const struct swift_net *sn,
 	if (cwnd_q16 < SWIFT_Q16_ONE)
 		rtt_ns = swift_pacing_rtt_ns(law, p->split, cwnd_q16, rtt_ns,
 					     swift_target_ns(law, p, 0, path_base_ns),
-					     get_random_u32(), p->late_news);
+					     get_random_u32(), false);
 	rtt_ns = min_t(u32, rtt_ns, READ_ONCE(sn->max_rtt_ns));
 	next_ns += swift_pacing_delay_ns(cwnd_q16, rtt_ns);
 	if (hrtimer_try_to_cancel(&tp->pacing_timer) != 1) {

@@ -337,7 +337,7 @@ SWIFT_INLINE u32 swift_fabric_feed(struct swift_state *s, const struct swift_par
 		return delay_ns;
 	}
 	above = delay_ns >= s->fabric_ns;
-	differs_by_ns = above ? delay_ns - s->fabric_ns : s->fabric_ns - delay_ns;
+	differs_by_ns = swift_distance_u32(delay_ns, s->fabric_ns);
 	most_ns = swift_noise_most_ns(s);
 	/* Away from a small window's target it is the queue that two samples differ by. */
 	if (!small || s->small == SWIFT_SMALL_NEAR)
@@ -600,7 +600,7 @@ SWIFT_INLINE enum swift_action swift_small_react(struct swift_state *s,
 						 u32 target_ns, u64 step_q24, u32 scale_ns)
 {
 	bool is_short = delay_ns < target_ns;
-	u32 off_ns = is_short ? target_ns - delay_ns : delay_ns - target_ns;
+	u32 off_ns = swift_distance_u32(delay_ns, target_ns);
 	u32 off_q12 = swift_small_off_q12(off_ns, scale_ns);
 	struct swift_window *w = &s->fabric;
 	u32 part_q16 = swift_min_u32(w->cwnd_q16, SWIFT_Q16_ONE);

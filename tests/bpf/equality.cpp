@@ -54,6 +54,7 @@ swift_params random_swift(Draw &draw, swift_tunables &t)
 		SWIFT_TUNABLES(SWIFT_X)
 #undef SWIFT_X
 	} while (swift_params_prepare(&p, &t));
+	p.late_news = draw.one_in(2);
 	return p;
 }
 
@@ -164,7 +165,7 @@ void next_event(Draw &draw, law_step &l, swift_tunables &tunables)
 /* Empty, or what of the step from @before is not as the oracle has it. */
 std::string against_oracle(const swift_tunables &t, const law_step &before, const law_step &after)
 {
-	const oracle::Params params(t);
+	const oracle::Params params(t, before.swift.params.late_news);
 	const swift_state &was = before.swift.state, &is = after.swift.state;
 	const swift_sample &in = after.swift.sample;
 	const swift_verdict &out = after.swift.verdict;

@@ -29,9 +29,12 @@ struct Params {
 	double ai, beta, max_mdf, ewma_weight;
 	double min_cwnd, max_cwnd, init_cwnd;
 	double fs_range, fs_min_cwnd, fs_max_cwnd;
+	double small_step = 1. / 4; /* D16; where news are a gap old, 1 / 32 */
 
-	explicit Params(const swift_tunables &tunables) : t(tunables)
+	explicit Params(const swift_tunables &tunables, bool late_news = false) : t(tunables)
 	{
+		if (late_news)
+			small_step = 1. / 32;
 		ai = t.ai_milli / 1e3;
 		beta = t.beta_milli / 1e3;
 		max_mdf = t.max_mdf_milli / 1e3;
@@ -291,8 +294,8 @@ inline void react(Window &w, const Params &p, const swift_sample &in, double del
 /*
  * In proportion to how far the newest delay is from the target, and to the square of a window
  * below one packet; who has far less than others, in proportion to the window and to that part of
- * the distance, of the mean, too, which is no chance; within the bounds of the paper's law. No
- * cut: t_last_decrease stays.
+ * the distance, of the mean, too, which is no chance; within the bounds of the paper's law. What
+ * max_mdf bounds is a cut; other steps down leave t_last_decrease.
  */
 inline void react_small(State &s, const Params &p, const swift_sample &in, double newest, double target,
 			double target_tolerance, bool below_target, bool taken_cut)
@@ -300,7 +303,7 @@ inline void react_small(State &s, const Params &p, const swift_sample &in, doubl
 	Window &w = s.fabric;
 	double scale = small_scale(p, w.cwnd), part = std::min(w.cwnd, 1.0);
 	auto in_scales = [&](double off) { return std::min(off / scale, 4096.); }; /* more counts as that */
-	double step = std::max(part * part / 4 * in_scales(std::abs(target - newest)), kUnit);
+	double step = std::max(part * part * p.small_step * in_scales(std::abs(target - newest)), kUnit);
 
 	w.cut = 0;
 	if (!below_target) {
@@ -308,7 +311,7 @@ inline void react_small(State &s, const Params &p, const swift_sample &in, doubl
 			return;
 
 		double most = part * p.max_mdf;
-		double tolerance = 1e-3 * most + 3 * kUnit + part * part / 4 * ((target_tolerance + 2) / scale + 0x1p-11) +
+		double tolerance = 1e-3 * most + 3 * kUnit + part * part * p.small_step * ((target_tolerance + 2) / scale + 0x1p-11) +
 				   step * scale_tolerance(p, w.cwnd);
 
 		if (std::abs(step - most) <= tolerance ? taken_cut : step >= most) {
@@ -318,7 +321,7 @@ inline void react_small(State &s, const Params &p, const swift_sample &in, doubl
 			bound_and_note(w, p, cwnd_prev, in.now_ns);
 			return;
 		}
-		w.cwnd = p.clamp(w.cwnd - std::min(step, part * p.max_mdf));
+		w.cwnd = p.clamp(w.cwnd - std::min(step, most));
 		return;
 	}
 	if (!in.cwnd_limited || !in.acked_pkts) /* D2 */
@@ -502,7 +505,7 @@ inline Tolerances ack_tolerances(const State &before, const State &after, const 
 	if (r.sampled && after.small) { /* a unit for the square, one for the least step, one for what is taken away */
 		double scale = small_scale(p, before.fabric.cwnd);
 		double part = std::min(before.fabric.cwnd, 1.0);
-		double slope = part * part / 4 + 2 * before.fabric.cwnd;
+		double slope = part * part * p.small_step + 2 * before.fabric.cwnd;
 		double off = std::min(std::abs(r.fabric_target - r.reacted_fabric_delay) / scale + 1, 4096.);
 
 		t.fabric = 1e-3 * std::abs(after.fabric.cwnd - before.fabric.cwnd) + 4 * kUnit +
@@ -593,13 +596,13 @@ inline double pacing_delay(double cwnd, double rtt)
 
 /* D16: of a small window that is the limit; @host_delay is a part of @rtt, @random between 0 and 1. */
 inline double pacing_rtt(const State &s, double cwnd, double rtt, double host_delay, double target,
-			 double random)
+			 double random, bool late_news)
 {
 	double settled = (host_delay + target) * (7 + 2 * random) / 8;
-
+	double newest = late_news ? cwnd / 2 : cwnd;
 	bool by_target = s.small && s.fabric.cwnd <= s.endpoint.cwnd && target < kU32Max;
 
-	return cwnd < 1 && by_target ? settled + cwnd * (rtt - settled) : rtt;
+	return cwnd < 1 && by_target ? settled + newest * (rtt - settled) : rtt;
 }
 
 } /* namespace oracle */

@@ -933,7 +933,7 @@ TEST(noise, D14_the_filter_remembers_a_window_at_most)
 	}
 }
 
-TEST(noise, D14_small_windows_have_no_more_than_epsilon)
+TEST(noise, D14_small_windows_without_a_curve_have_no_more_than_epsilon)
 {
 	Flow f(tunables({{"fs_range_ns", 0}}));
 
