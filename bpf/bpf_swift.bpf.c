@@ -376,7 +376,8 @@ void BPF_PROG(swift_cong_control, struct sock *sk)
 	ss->law = state;
 	if (out.base_sample_ns && law->target_policy != SWIFT_TARGET_STATIC &&
 	    tcp_is_cwnd_limited(tp))
-		swift_path_learn(ss->path_key, law, in.now_ns, out.base_sample_ns);
+		swift_path_learn(ss->path_key, law, in.now_ns, out.base_sample_ns,
+				 swift_base_luck_ns(&state));
 	if (telemetry_is_on()) {
 		who.sk = (u64)sk;
 		who.endpoint_target_ns = law->endpoint_target_ns;
@@ -536,7 +537,7 @@ void BPF_PROG(swift_cong_init, struct sock *sk)
 		base_ns = swift_on_handshake(&ss->law, &p->law, tp->tcp_clock_cache,
 					     tcp_srtt_ns(tp), tp->mss_cache, 0);
 		if (p->law.target_policy != SWIFT_TARGET_STATIC)
-			swift_path_learn(ss->path_key, &p->law, tp->tcp_clock_cache, base_ns);
+			swift_path_learn(ss->path_key, &p->law, tp->tcp_clock_cache, base_ns, 0);
 	}
 	ss->live = 1;
 	tp->snd_ssthresh = TCP_INFINITE_SSTHRESH;

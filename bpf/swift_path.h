@@ -72,7 +72,7 @@ static __always_inline u32 swift_path_base_of(u32 key)
 }
 
 static __always_inline void swift_path_learn(u32 key, const struct swift_params *p, u64 now_ns,
-					     u32 delay_ns)
+					     u32 delay_ns, u32 luck_ns)
 {
 	struct bpf_swift_path *path = swift_path(key);
 	u64 age_ns;
@@ -93,7 +93,7 @@ static __always_inline void swift_path_learn(u32 key, const struct swift_params 
 		path->key = key;
 	}
 	if (path->key == key)
-		swift_base_feed(&path->base, p, now_ns, delay_ns);
+		swift_base_feed(&path->base, p, now_ns, delay_ns, luck_ns);
 	bpf_spin_unlock(&path->lock);
 }
 

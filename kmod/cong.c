@@ -390,10 +390,10 @@ static bool swift_new_round(const struct tcp_sock *tp, struct swift_sock *ss)
 
 /* Tell the host's other flows, if a target is learnt at all. */
 static __always_inline void swift_learn(const struct swift_sock *ss, const struct swift_params *p,
-					u64 now_ns, u32 delay_ns)
+					u64 now_ns, u32 delay_ns, u32 luck_ns)
 {
 	if (p->target_policy != SWIFT_TARGET_STATIC)
-		swift_path_learn(ss->path_key, p, now_ns, delay_ns);
+		swift_path_learn(ss->path_key, p, now_ns, delay_ns, luck_ns);
 }
 
 static __always_inline void swift_decide(struct sock *sk, struct swift_sock *ss,
@@ -412,7 +412,8 @@ static __always_inline void swift_decide(struct sock *sk, struct swift_sock *ss,
 		return;
 
 	if (out.base_sample_ns)
-		swift_learn(ss, p, in->now_ns, out.base_sample_ns);
+		swift_learn(ss, p, in->now_ns, out.base_sample_ns,
+			    swift_base_luck_ns(&ss->law));
 	if (in->has_echo)
 		WRITE_ONCE(ss->echo_misses, 0);
 	else if (ss->echo_misses < SWIFT_ECHO_MISSES_MAX)
@@ -786,7 +787,8 @@ static void swift_begin(struct sock *sk, u8 offers)
 		swift_learn(ss, p, tp->tcp_clock_cache,
 			    swift_on_handshake(&ss->law, p, tp->tcp_clock_cache,
 					       swift_srtt_ns(tp), tp->mss_cache,
-					       swift_link_mbps(sk)));
+					       swift_link_mbps(sk)),
+			    0);
 	swift_apply_again(sk, ss, p, true);
 	rcu_read_unlock();
 	tp->snd_ssthresh = TCP_INFINITE_SSTHRESH;

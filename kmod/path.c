@@ -103,7 +103,8 @@ static struct swift_path *swift_path_slot(struct swift_path_set *set, u32 key,
 }
 
 static noinline void swift_path_tell(struct swift_path_set *set, u32 key,
-				     const struct swift_params *p, u64 now_ns, u32 delay_ns)
+				     const struct swift_params *p, u64 now_ns, u32 delay_ns,
+				     u32 luck_ns)
 {
 	struct swift_path *path;
 
@@ -120,11 +121,13 @@ static noinline void swift_path_tell(struct swift_path_set *set, u32 key,
 		smp_store_release(&path->key, key); /* after the base is empty */
 	}
 	if (path)
-		swift_base_feed(&path->base, p, now_ns, delay_ns);
+		swift_base_feed(&path->base, p, now_ns, delay_ns, luck_ns);
 	spin_unlock_bh(&set->lock);
 }
 
-void swift_path_learn(u32 key, const struct swift_params *p, u64 now_ns, u32 delay_ns)
+/* @luck_ns: what of a smaller delay may be luck, see swift_base_feed(). */
+void swift_path_learn(u32 key, const struct swift_params *p, u64 now_ns, u32 delay_ns,
+		      u32 luck_ns)
 {
 	struct swift_path_set *set = swift_path_set(key);
 	const struct swift_path *path = swift_path_slot(set, key, p, now_ns);
@@ -134,7 +137,7 @@ void swift_path_learn(u32 key, const struct swift_params *p, u64 now_ns, u32 del
 		      delay_ns >= READ_ONCE(path->base.delay_ns[0]) &&
 		      swift_path_age_ns(path, now_ns) < p->rtt_window_ns / 2))
 		return;
-	swift_path_tell(set, key, p, now_ns, delay_ns);
+	swift_path_tell(set, key, p, now_ns, delay_ns, luck_ns);
 }
 
 int swift_paths_create(void)

@@ -137,13 +137,17 @@ static inline u64 swift_base_age_ns(const struct swift_base *b, u64 now_ns)
 }
 
 /*
- * Half way to each delay that is smaller. What is least of all is luck where hosts are noisy:
- * hosts that had less of it would have longer targets, and starve the others.
+ * What is least of all delays is luck where hosts are noisy: hosts that had less of it would have
+ * longer targets, and starve the others. Of what a delay is smaller by @luck_ns may be luck, and
+ * counts an eighth; what is more counts half.
  */
+#define SWIFT_BASE_LUCK_SHIFT 3
+
 SWIFT_INLINE void swift_base_feed(struct swift_base *b, const struct swift_params *p,
-				  u64 now_ns, u32 delay_ns)
+				  u64 now_ns, u32 delay_ns, u32 luck_ns)
 {
 	u64 age_ns = swift_base_age_ns(b, now_ns);
+	u32 less_ns;
 
 	if (age_ns >= p->rtt_window_ns / 2) {
 		/* After a long silence neither bucket speaks of today's path. */
@@ -151,10 +155,14 @@ SWIFT_INLINE void swift_base_feed(struct swift_base *b, const struct swift_param
 		b->delay_ns[0] = SWIFT_U32_MAX;
 		b->since_ns = now_ns;
 	}
-	if (b->delay_ns[0] == SWIFT_U32_MAX)
+	if (b->delay_ns[0] == SWIFT_U32_MAX) {
 		b->delay_ns[0] = delay_ns;
-	else if (delay_ns < b->delay_ns[0])
-		b->delay_ns[0] -= (b->delay_ns[0] - delay_ns + 1) / 2;
+	} else if (delay_ns < b->delay_ns[0]) {
+		less_ns = b->delay_ns[0] - delay_ns;
+		luck_ns = swift_min_u32(luck_ns, less_ns);
+		b->delay_ns[0] -= swift_max_u32((less_ns - luck_ns) / 2 +
+						(luck_ns >> SWIFT_BASE_LUCK_SHIFT), 1);
+	}
 }
 
 /*
@@ -198,6 +206,19 @@ static inline void swift_init(struct swift_state *s, const struct swift_params *
 }
 
 /*
+ * How much of a smaller delay may be luck: twice the noise (D14). Windows below two packets hear
+ * rarely, and would believe a queue for seconds.
+ */
+#define SWIFT_BASE_LUCK_CWND 2
+
+SWIFT_INLINE u32 swift_base_luck_ns(const struct swift_state *s)
+{
+	if (s->fabric.cwnd_q16 < SWIFT_BASE_LUCK_CWND * SWIFT_Q16_ONE)
+		return 0;
+	return swift_saturate_u32(2ULL * s->noise_ns);
+}
+
+/*
  * D10: the handshake crossed the path before the flow put anything into it. Its packets
  * are small: a full one takes longer, by its time on this host's link and on one like it.
  * Flows of many hosts have the same base only if they allow for the same: where they do
@@ -217,7 +238,7 @@ static inline u32 swift_on_handshake(struct swift_state *s, const struct swift_p
 							       SWIFT_HANDSHAKE_MBPS)) +
 					 rtt_ns);
 
-	swift_base_feed(&s->base, p, now_ns, base_ns);
+	swift_base_feed(&s->base, p, now_ns, base_ns, 0);
 	s->noise_ns = base_ns >> SWIFT_HANDSHAKE_NOISE_SHIFT;
 	return base_ns;
 }
@@ -745,7 +766,8 @@ static inline void swift_on_ack_v0(struct swift_state *s, const struct swift_par
 
 	out->base_sample_ns = in->short_sized ? 0 : in->rtt_ns;
 	swift_base_feed(&s->base, p, in->now_ns,
-			swift_base_sample_ns(&s->base, in->rtt_ns, in->short_sized));
+			swift_base_sample_ns(&s->base, in->rtt_ns, in->short_sized),
+			swift_base_luck_ns(s));
 	delay_ns = swift_fabric_feed(s, p, in->rtt_ns);
 	SWIFT_READ_ANEW();
 	out->fabric_target_ns = swift_target_ns(s, p, in->hops, in->path_base_ns);
@@ -787,7 +809,8 @@ SWIFT_INLINE void swift_on_ack(struct swift_state *s, const struct swift_params 
 	if (!guessed && !out->clamped) { /* a smallest value keeps a wrong one for long */
 		out->base_sample_ns = in->short_sized ? 0 : out->fabric_ns;
 		swift_base_feed(&s->base, p, in->now_ns,
-				swift_base_sample_ns(&s->base, out->fabric_ns, in->short_sized));
+				swift_base_sample_ns(&s->base, out->fabric_ns, in->short_sized),
+				swift_base_luck_ns(s));
 	}
 	delay_ns = swift_fabric_feed(s, p, out->fabric_ns);
 	SWIFT_READ_ANEW();

@@ -108,6 +108,12 @@ TEST_F(Cli, wrong_usage_is_one_line_and_2)
 	}
 }
 
+TEST_F(Cli, the_first_unknown_option_is_named_and_not_its_value)
+{
+	EXPECT_EQ(swiftctl("flows --tpo 3 --bogus").err, "swiftctl flows: unknown option --tpo; see swiftctl flows --help\n");
+	EXPECT_EQ(swiftctl("flows extra").err, "swiftctl flows: unexpected argument extra; see swiftctl flows --help\n");
+}
+
 TEST_F(Cli, help_and_version)
 {
 	EXPECT_EQ(swiftctl("--version").out, "swiftctl 0.1.0\n");

@@ -153,7 +153,10 @@ inline double target_delay(const State &s, const Params &p, unsigned hops, doubl
 	return std::min(base + flow_scaling(p, fcwnd), kU32Max);
 }
 
-/* D7: what delays of the last window of time fell to, half way to each; in two halves. */
+/*
+ * D7: what delays of the last window of time fell to, in two halves: an eighth of the way to each
+ * as far as that may be luck, half of the way beyond.
+ */
 inline void feed_base_delay(State &s, const Params &p, u64 now, double delay, bool short_sized)
 {
 	double known = std::min(s.base_delay[0], s.base_delay[1]);
@@ -169,8 +172,12 @@ inline void feed_base_delay(State &s, const Params &p, u64 now, double delay, bo
 	}
 	if (s.base_delay[0] == kNone)
 		s.base_delay[0] = delay;
-	else if (delay < s.base_delay[0]) /* to a whole ns, and there in the end */
-		s.base_delay[0] = std::floor((s.base_delay[0] + delay) / 2);
+	else if (delay < s.base_delay[0]) { /* to a whole ns, and there in the end */
+		const double less = s.base_delay[0] - delay;
+		const double luck = s.fabric.cwnd < 2 ? 0 : std::min(less, 2 * s.noise);
+
+		s.base_delay[0] -= std::max(std::floor((less - luck) / 2) + std::floor(luck / 8), 1.0);
+	}
 }
 
 /* The decisions that rounding may turn, as the law under test took them. */

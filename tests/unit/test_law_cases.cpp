@@ -720,6 +720,33 @@ TEST(target, saturates_before_any_delay_was_seen)
 	EXPECT_EQ(swift_target_ns(&f.s, &f.p, 0, 0), SWIFT_U32_MAX);
 }
 
+TEST(base_delay, D7_goes_an_eighth_of_the_way_as_far_as_it_may_be_luck)
+{
+	Flow f(tunables({{"target_policy", SWIFT_TARGET_BASE_RTT}, {"fs_range_ns", 0}}));
+
+	f.windows(10, 10).ack({.rtt_ns = us(200)});
+	f.s.noise_ns = us(8);
+	f.ack({.rtt_ns = us(184)}); /* 16 us: twice the noise */
+	EXPECT_EQ(swift_base_ns(&f.s.base), us(198));
+	f.ack({.rtt_ns = us(162)}); /* 16 us of luck, 20 more */
+	EXPECT_EQ(swift_base_ns(&f.s.base), us(186));
+	for (int i = 0; i < 90; i++)
+		f.ack({.rtt_ns = us(162)});
+	EXPECT_EQ(swift_base_ns(&f.s.base), us(162)); /* and all of it, to the ns */
+	f.windows(1.99, 1.99).ack({.rtt_ns = us(152)}); /* who hears rarely */
+	EXPECT_EQ(swift_base_ns(&f.s.base), us(157));
+}
+
+TEST(base_delay, D7_of_a_handshake_is_no_luck)
+{
+	Flow f(tunables({{"target_policy", SWIFT_TARGET_BASE_RTT}, {"fs_range_ns", 0}}));
+
+	f.windows(10, 10).ack({.rtt_ns = us(200)});
+	f.s.noise_ns = us(100);
+	swift_on_handshake(&f.s, &f.p, f.now_ns, us(100), 0, 0);
+	EXPECT_EQ(swift_base_ns(&f.s.base), us(150));
+}
+
 TEST(base_delay, is_forgotten_after_its_window)
 {
 	Flow f(tunables({{"target_policy", SWIFT_TARGET_BASE_RTT}, {"fs_range_ns", 0},
@@ -792,6 +819,7 @@ TEST(base_delay, of_short_packets_is_never_less_than_of_full_ones)
 		f.wait(half_ns).ack({.rtt_ns = us(400), .short_sized = true}); /* the path is longer now */
 		f.wait(half_ns).ack({.rtt_ns = us(400), .short_sized = true});
 		EXPECT_EQ(swift_base_ns(&f.s.base), us(400));
+		f.s.noise_ns = 0;
 		f.ack({.rtt_ns = us(300)});
 		EXPECT_EQ(swift_base_ns(&f.s.base), us(350)); /* half way, as ever */
 	}
@@ -1469,7 +1497,7 @@ TEST(D10_handshake, bounds_the_base_by_its_rtt_and_two_links)
 	EXPECT_EQ(swift_target_ns(&f.s, &f.p, 0, 0), us(20) + 16 * 1448);
 	f.ack({.rtt_ns = us(300)});
 	EXPECT_EQ(f.v.fabric_target_ns, us(20) + 16 * 1448);
-	for (int i = 0; i < 16; i++)
+	for (int i = 0; i < 90; i++)
 		f.ack({.rtt_ns = us(25)});
 	EXPECT_EQ(f.v.fabric_target_ns, us(25));
 }
@@ -1602,8 +1630,8 @@ TEST(base_delay, is_not_forgotten_by_an_ACK_that_came_before_the_last_turn)
 	swift_base b;
 
 	swift_base_init(&b);
-	swift_base_feed(&b, &f.p, seconds(1000), us(100));
-	swift_base_feed(&b, &f.p, seconds(1000) - us(3), us(300)); /* another CPU's, which is late */
+	swift_base_feed(&b, &f.p, seconds(1000), us(100), 0);
+	swift_base_feed(&b, &f.p, seconds(1000) - us(3), us(300), 0); /* another CPU's, which is late */
 	EXPECT_EQ(swift_base_ns(&b), us(100));
 }
 

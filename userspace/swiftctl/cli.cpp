@@ -92,15 +92,19 @@ std::string tidy(std::string text)
 	return text;
 }
 
-// CLI11's sentence about an argument that nobody wants, in fewer words.
+// CLI11's sentence about arguments that nobody wants, in fewer words. CLI11 names the last one first:
+// of "--tpo 3" the option is what is wrong.
 std::string readable(std::string text)
 {
 	for (const std::string_view start : {"The following argument was not expected: ",
 					     "The following arguments were not expected: "})
 		if (text.starts_with(start)) {
-			const std::string rest = text.substr(start.size());
+			const std::string rest = " " + text.substr(start.size());
+			const std::size_t option = rest.rfind(" -");
 
-			return (rest.starts_with('-') ? "unknown option " : "unexpected argument ") + rest;
+			if (option == std::string::npos)
+				return "unexpected argument" + rest;
+			return "unknown option" + rest.substr(option, rest.find(' ', option + 1) - option);
 		}
 	return text;
 }
