@@ -22,7 +22,7 @@
  * Units: time in ns, windows in packets as q16 (fixed.h), parameters as prepared
  * by swift_params.h.
  *
- * D1 to D16 below are deviations from the letter of the paper: Documentation/paper.md has
+ * D1 to D17 below are deviations from the letter of the paper: Documentation/paper.md has
  * them all, with their reasons.
  */
 #ifndef SWIFT_CORE_SWIFT_H
@@ -273,7 +273,8 @@ SWIFT_INLINE u32 swift_flow_scaling_ns(const struct swift_params *p, u32 fcwnd_q
 #define SWIFT_NOISE_OUTLIER 4
 #define SWIFT_NOISE_LEAST_NS 1024 /* what one sample may always count as */
 #define SWIFT_NOISE_HALVES 5 /* of it are room, at most */
-#define SWIFT_NOISE_NONE_LOG2 9 /* 512 packets have none, and a half more for each halving */
+#define SWIFT_NOISE_NONE_LOG2 10 /* 1024 packets have none, and a half more for each halving */
+#define SWIFT_NOISE_MORE 3 /* of what is above a quarter of rtt_epsilon, a third counts */
 #define SWIFT_NOISE_CWND_Q16 (3 * SWIFT_Q16_ONE) /* there it is no more than rtt_epsilon */
 #define SWIFT_FILTER_SHIFT_MAX 4 /* the filter remembers 16 samples at most */
 #define SWIFT_FILTER_NOISE 4 /* quarters of rtt_epsilon */
@@ -380,7 +381,22 @@ SWIFT_INLINE u32 swift_fabric_feed(struct swift_state *s, const struct swift_par
 }
 
 /*
- * Room for noise: two and a half times as much, and less for more than 16 packets. Where hosts
+ * Flows of one link have not the same noise: that of some receiving cores is twice that of others.
+ * In proportion to it room would be a larger share for who has more. So a quarter of rtt_epsilon
+ * counts, and of what is more a third; but all of it for a window below three packets, whose room
+ * is bounded, and who needs it more.
+ */
+SWIFT_INLINE u32 swift_noise_counted_ns(const struct swift_state *s, const struct swift_params *p)
+{
+	u32 all_ns = p->rtt_epsilon_ns / SWIFT_FILTER_NOISE;
+
+	if (s->noise_ns <= all_ns || s->fabric.cwnd_q16 < SWIFT_NOISE_CWND_Q16)
+		return s->noise_ns;
+	return all_ns + (s->noise_ns - all_ns) / SWIFT_NOISE_MORE;
+}
+
+/*
+ * Room for noise: two and a half times as much, and less for more than 32 packets. Where hosts
  * are noisy, so is what each flow believes of its path, and where the target hardly depends on
  * the window a few us in one's favour are twice another's window: this makes it as steep as
  * beliefs differ.
@@ -404,8 +420,8 @@ SWIFT_INLINE u64 swift_noise_room_ns(const struct swift_state *s, const struct s
 	u64 most_ns = p->rtt_epsilon_ns, room_ns = 0;
 
 	if (log2_q8 < none_q8)
-		room_ns = (u64)s->noise_ns * swift_min_u32(none_q8 - log2_q8,
-							   SWIFT_NOISE_HALVES << 8) >> 9;
+		room_ns = (u64)swift_noise_counted_ns(s, p) *
+			  swift_min_u32(none_q8 - log2_q8, SWIFT_NOISE_HALVES << 8) >> 9;
 	if (room_ns <= most_ns)
 		return s->fabric.cwnd_q16 < SWIFT_Q16_ONE ? most_ns : room_ns;
 	middle_ns = swift_flow_scaling_ns(p, SWIFT_NOISE_CWND_Q16);
@@ -527,15 +543,30 @@ SWIFT_INLINE u32 swift_increase_q16(const struct swift_params *p, u32 cwnd_q16, 
 	return step_q16 ? (u32)step_q16 : 1;
 }
 
-/* Lines 13 and 14: the part of the window that goes. delay >= target, delay > 0. */
-static inline u32 swift_decrease_q16(const struct swift_params *p, u32 cwnd_q16, u32 delay_ns,
-				     u32 target_ns)
+/* Lines 13 and 14: the part of the window that goes, by how far the delay is off. delay > 0. */
+SWIFT_INLINE u32 swift_part_q24(const struct swift_params *p, u32 off_ns, u32 delay_ns)
 {
-	u64 part_q24 = SWIFT_DIV_U64((u64)p->beta_q24 * (delay_ns - target_ns), delay_ns);
+	u64 part_q24 = SWIFT_DIV_U64((u64)p->beta_q24 * off_ns, delay_ns);
 
-	if (part_q24 > p->max_mdf_q24)
-		part_q24 = p->max_mdf_q24;
-	return (u32)(cwnd_q16 * part_q24 >> SWIFT_Q24_SHIFT);
+	return part_q24 < p->max_mdf_q24 ? (u32)part_q24 : p->max_mdf_q24;
+}
+
+/*
+ * D17: an RTT adds no more than a decrease would take that far above the target. Delays of noisy
+ * hosts lie on both sides of it: a window that grows by ai there, and goes by its small part, is
+ * pushed above its target, the smaller it is the further, and shares with those that D16 moves by
+ * equal steps are not equal.
+ */
+SWIFT_INLINE u64 swift_even_step_q24(const struct swift_params *p, const struct swift_sample *in,
+				     u32 cwnd_q16, u32 off_ns, u32 delay_ns, u64 step_q24)
+{
+	u64 part_q24 = delay_ns ? swift_part_q24(p, off_ns, delay_ns) : p->max_mdf_q24;
+	u64 most_q24 = (cwnd_q16 * part_q24 >> SWIFT_Q16_SHIFT) *
+		       swift_min_u32(in->acked_pkts, 65535);
+
+	if (step_q24 <= most_q24)
+		return step_q24;
+	return most_q24 ? most_q24 : 1;
 }
 
 /* Lines 6 to 14 and 26 to 28 for one window. */
@@ -555,7 +586,8 @@ SWIFT_INLINE enum swift_action swift_react(struct swift_window *w, const struct 
 		return SWIFT_HOLD;
 	/* The line that cuts the window. */
 	swift_set_cwnd(w, p, w->cwnd_q16 -
-		       swift_decrease_q16(p, w->cwnd_q16, delay_ns, target_ns), in->now_ns);
+		       ((u64)w->cwnd_q16 * swift_part_q24(p, delay_ns - target_ns, delay_ns) >>
+			SWIFT_Q24_SHIFT), in->now_ns);
 	return SWIFT_DECREASE;
 }
 
@@ -665,6 +697,11 @@ SWIFT_INLINE enum swift_action swift_fabric_react(struct swift_state *s,
 
 	if (!scale_ns) {
 		s->small = SWIFT_NOT_SMALL;
+		if (p->target_policy == SWIFT_TARGET_BASE_RTT_PLUS && !s->starting &&
+		    s->fabric.cwnd_q16 >= SWIFT_SMALL_CWND * SWIFT_Q16_ONE &&
+		    delay_ns < target_ns && step_q24)
+			step_q24 = swift_even_step_q24(p, in, s->fabric.cwnd_q16,
+						       target_ns - delay_ns, delay_ns, step_q24);
 		return swift_react(&s->fabric, p, in, delay_ns, target_ns, step_q24, s->starting);
 	}
 	off_ns = swift_distance_u32(s->fabric_ns, target_ns);

@@ -111,10 +111,13 @@ inline double log2_by_lines(double x)
 	return whole + std::floor((x / std::exp2(whole) - 1) * 256) / 256;
 }
 
-/* D14: half of the noise for each doubling that is left to 512 packets, and five at most. */
-inline double wanted_noise_room(const State &s, double fcwnd)
+/* D14: half of the noise that counts for each doubling that is left to 1024 packets, and five at most. */
+inline double wanted_noise_room(const State &s, const Params &p, double fcwnd)
 {
-	return std::floor(s.noise * std::clamp(9 - log2_by_lines(fcwnd), 0.0, 5.0) / 2);
+	double all = p.t.rtt_epsilon_ns / 4;
+	double counted = fcwnd < 3 || s.noise <= all ? s.noise : all + std::floor((s.noise - all) / 3);
+
+	return std::floor(counted * std::clamp(10 - log2_by_lines(fcwnd), 0.0, 5.0) / 2);
 }
 
 /* Three packets have epsilon at most, others by three quarters of what scaling takes or gives more; half a packet is the least that counts. */
@@ -125,7 +128,7 @@ inline double most_noise_room(const Params &p, double fcwnd)
 
 inline double noise_room(const State &s, const Params &p, double fcwnd)
 {
-	double room = std::min(wanted_noise_room(s, fcwnd), most_noise_room(p, fcwnd));
+	double room = std::min(wanted_noise_room(s, p, fcwnd), most_noise_room(p, fcwnd));
 
 	return fcwnd < 1 ? std::max(room, double(p.t.rtt_epsilon_ns)) : room;
 }
@@ -283,14 +286,26 @@ inline double increase(const Window &w, const Params &p, const swift_sample &in,
 	return in.cwnd_limited ? std::min(step, most) : 0; /* D2 */
 }
 
-/* Lines 6 to 14; whether delay < target is given, because near equality either will do. */
+/* D17: what line 13 would take from as many packets that far above the target. */
+inline double even_most(const Params &p, const swift_sample &in, double delay, double target)
+{
+	double part = delay > 0 ? std::min(p.beta * (target - delay) / delay, p.max_mdf) : p.max_mdf;
+
+	return std::max(part * std::min(in.acked_pkts, 65535U), kUnit);
+}
+
+/*
+ * Lines 6 to 14; whether delay < target is given, because near equality either will do. @even: D17, of the
+ * fabric's window.
+ */
 inline void react(Window &w, const Params &p, const swift_sample &in, double delay, double target,
-		  bool below_target, bool starting)
+		  bool below_target, bool starting, bool even = false)
 {
 	double cwnd_prev = w.cwnd;
 
+	even = even && !starting && w.cwnd >= 4 && p.t.target_policy == SWIFT_TARGET_BASE_RTT_PLUS;
 	if (below_target)
-		w.cwnd += increase(w, p, in, starting);
+		w.cwnd += std::min(increase(w, p, in, starting), even ? even_most(p, in, delay, target) : p.ai + w.cwnd);
 	else if (can_decrease(w, in.now_ns, in.rtt_ns) && delay > 0)
 		w.cwnd *= std::max(1 - p.beta * ((delay - target) / delay), 1 - p.max_mdf);
 	bound_and_note(w, p, cwnd_prev, in.now_ns);
@@ -361,6 +376,7 @@ inline Decisions taken_by(const swift_state &before, const swift_state &after, c
 /* What an ACK was understood as, and how exactly the numbers in it are known. */
 struct Reading {
 	bool sampled = false;
+	double acked_pkts = 0;
 	double fabric_delay = 0, endpoint_delay = 0; /* of this ACK */
 	double reacted_fabric_delay = 0; /* the filtered one, D14, or a small window's newest, D16 */
 	double reacted_endpoint_delay = 0; /* the filtered one, D5 */
@@ -379,7 +395,7 @@ constexpr double kEwmaTolerance = 1.0; /* ns: rounded down to one */
 inline double target_tolerance(const State &s, const Params &p, unsigned hops, u32 path_base)
 {
 	double w = s.fabric.cwnd;
-	double bounded = wanted_noise_room(s, w - kUnit) > p.t.rtt_epsilon_ns;
+	double bounded = wanted_noise_room(s, p, w - kUnit) > p.t.rtt_epsilon_ns;
 
 	return target_delay(s, p, hops, std::max(w - kUnit, kUnit), path_base) -
 	       target_delay(s, p, hops, w + kUnit, path_base) + (1 + bounded) * 2e-5 * p.fs_range +
@@ -394,6 +410,7 @@ inline Reading on_ack(State &s, const Params &p, const swift_sample &in, const D
 	if (!in.rtt_ns) /* D4 */
 		return r;
 	r.sampled = true;
+	r.acked_pkts = in.acked_pkts;
 
 	/* 3.1, 3.3: endpoint = remote-queuing + local NIC Rx; fabric = RTT - endpoint. */
 	double claimed = double(in.remote_ns) + in.local_ns;
@@ -436,7 +453,7 @@ inline Reading on_ack(State &s, const Params &p, const swift_sample &in, const D
 		s.near = false;
 		if (!s.small) {
 			react(s.fabric, p, in, r.reacted_fabric_delay, r.fabric_target, fabric_below,
-			      s.starting);
+			      s.starting, true);
 			return;
 		}
 
@@ -494,6 +511,11 @@ inline double window_tolerance(double before, double expected, double beta, doub
 	return delay > 0 ? tolerance + before * beta * delay_tolerance / delay : tolerance;
 }
 
+inline bool even_grows(const State &s, const Params &p)
+{
+	return s.fabric.cwnd >= 4 && p.t.target_policy == SWIFT_TARGET_BASE_RTT_PLUS;
+}
+
 struct Tolerances {
 	double fabric, endpoint; /* packets */
 };
@@ -509,6 +531,9 @@ inline Tolerances ack_tolerances(const State &before, const State &after, const 
 				 r.reacted_endpoint_delay, kEwmaTolerance),
 	};
 
+	if (r.sampled && even_grows(before, p)) /* D17 */
+		t.fabric += std::min(p.ai, p.beta * std::min(r.acked_pkts, 65535.) *
+						   (r.target_tolerance + 1) / std::max(r.reacted_fabric_delay, 1.)) + 2 * kUnit;
 	if (r.sampled && after.small) { /* a unit for the square, one for the least step, one for what is taken away */
 		double scale = small_scale(p, before.fabric.cwnd);
 		double part = std::min(before.fabric.cwnd, 1.0);

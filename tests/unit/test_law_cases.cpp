@@ -885,23 +885,36 @@ TEST(noise, D14_has_room_and_is_averaged)
 	}
 	EXPECT_NEAR(f.s.fabric_ns, us(140), us(8));
 	EXPECT_NEAR(f.s.noise_ns, us(40), us(4));
-	EXPECT_EQ(f.v.fabric_target_ns, us(150) + f.s.noise_ns);
+	EXPECT_NEAR(f.v.fabric_target_ns, us(150) + (us(12.5) + (f.s.noise_ns - us(12.5)) / 3) * 3 / 2, 2);
 	for (int i = 0; i < 2000; i++)
 		f.windows(128, 128).wait(us(100)).ack({.rtt_ns = us(140)});
 	EXPECT_LT(f.s.noise_ns, us(1)); /* and is forgotten */
 }
 
-/* Half of the noise for each doubling that is left to 512 packets, and five at most. */
+/* Half of the noise for each doubling that is left to 1024 packets, and five at most. */
 TEST(noise, D14_large_windows_have_less_room)
 {
 	Flow f(tunables({{"fs_range_ns", 0}}));
 
 	f.ack({.rtt_ns = us(100)});
 	f.s.noise_ns = us(8);
-	for (auto [cwnd, want_us] : {std::pair{3000.0, 0.0}, {512.0, 0.0}, {256.0, 4.0}, {192.0, 6.0}, {64.0, 12.0},
-				     {32.0, 16.0}, {16.0, 20.0}, {1.0, 20.0}}) {
+	for (auto [cwnd, want_us] : {std::pair{3000.0, 0.0}, {1024.0, 0.0}, {512.0, 4.0}, {384.0, 6.0}, {128.0, 12.0},
+				     {64.0, 16.0}, {32.0, 20.0}, {1.0, 20.0}}) {
 		f.windows(cwnd, 4096);
 		EXPECT_NEAR(swift_target_ns(&f.s, &f.p, 0, 0), us(150 + want_us), 1) << cwnd;
+	}
+}
+
+TEST(noise, D14_above_a_quarter_of_rtt_epsilon_counts_a_third)
+{
+	Flow f(tunables({{"fs_range_ns", 0}, {"rtt_epsilon_ns", us(40)}, {"base_target_ns", us(50)}}));
+
+	f.ack({.rtt_ns = us(100)});
+	for (auto [noise_us, cwnd, want_us] : {std::tuple{10.0, 32.0, 25.0}, {13.0, 32.0, 27.5}, {16.0, 32.0, 30.0},
+					       {16.0, 3.0, 30.0}, {13.0, 2.9, 32.5}}) {
+		f.s.noise_ns = us(noise_us);
+		f.windows(cwnd, 4096);
+		EXPECT_NEAR(swift_target_ns(&f.s, &f.p, 0, 0), us(140 + want_us), 1) << noise_us << ' ' << cwnd;
 	}
 }
 
@@ -1068,7 +1081,7 @@ TEST(noise, D14_late_hosts_do_not_throttle)
 	};
 
 	EXPECT_LT(average_cwnd(SWIFT_TARGET_STATIC), 15);
-	EXPECT_GT(average_cwnd(SWIFT_TARGET_BASE_RTT_PLUS), 50);
+	EXPECT_GT(average_cwnd(SWIFT_TARGET_BASE_RTT_PLUS), 40);
 }
 
 /* --- D16: small windows ---------------------------------------------------------------------------------- */
@@ -1177,6 +1190,53 @@ TEST(small, D16_no_smaller_than_fs_min_cwnd_where_the_delay_allows_for_more)
 	EXPECT_EQ(f.s.small, SWIFT_SMALL_AWAY);
 	ack_off_target(f, 0.24 * scale_us(0.01), 0.24 * scale_us(0.01));
 	EXPECT_EQ(f.s.small, SWIFT_SMALL_NEAR);
+}
+
+/* A window of @pkts at a target of 100 us, after an ACK of a whole window at @rtt_us. */
+static double grown_to(double pkts, double rtt_us, u32 policy = SWIFT_TARGET_BASE_RTT_PLUS, bool starting = false)
+{
+	Flow f(tunables({{"fs_range_ns", 0}, {"target_policy", policy}, {"base_target_ns", us(100)},
+			 {"rtt_epsilon_ns", us(20)}, {"ai_milli", 1000}, {"beta_milli", 800}, {"max_mdf_milli", 500}}));
+
+	f.ack({.rtt_ns = us(policy == SWIFT_TARGET_BASE_RTT ? 100 : 80), .cwnd_limited = false}).windows(pkts, 1000);
+	f.s.noise_ns = 0;
+	f.s.starting = starting;
+	f.s.fabric_ns = us(rtt_us);
+	f.ack({.rtt_ns = us(rtt_us), .acked_pkts = u32(pkts)});
+	EXPECT_NEAR(f.v.fabric_target_ns, us(100), 1000);
+	return f.fcwnd();
+}
+
+TEST(even, D17_an_RTT_adds_what_a_decrease_would_take)
+{
+	EXPECT_NEAR(grown_to(10, 98), 10 + 10 * 0.8 * 2 / 98, 1e-3);
+	EXPECT_NEAR(grown_to(10, 102), 10 - 10 * 0.8 * 2 / 102, 1e-3);
+	EXPECT_NEAR(grown_to(4, 95), 4 + 4 * 0.8 * 5 / 95, 1e-3);
+	EXPECT_NEAR(grown_to(100, 98), 101, 1e-3); /* but ai at most */
+}
+
+TEST(even, D17_is_of_windows_that_are_not_small_and_of_one_policy)
+{
+	EXPECT_NEAR(grown_to(3, 98), 3 + std::sqrt(3) / 2, 1e-3); /* no curve here, and so no D16; but D15 */
+	EXPECT_NEAR(grown_to(10, 98, SWIFT_TARGET_STATIC), 11, 1e-3);
+	EXPECT_NEAR(grown_to(10, 98, SWIFT_TARGET_BASE_RTT), 11, 1e-3);
+	EXPECT_NEAR(grown_to(10, 98, SWIFT_TARGET_BASE_RTT_PLUS, true), 20, 1e-3);
+}
+
+TEST(even, D17_adds_something_and_at_most_max_mdf)
+{
+	Flow f(tunables({{"fs_range_ns", 0}, {"base_target_ns", us(100)}, {"ai_milli", 100000}, {"max_mdf_milli", 500}}));
+
+	f.ack({.rtt_ns = us(10), .cwnd_limited = false}).windows(10, 1000);
+	f.s.starting = 0;
+	f.ack({.rtt_ns = us(10), .acked_pkts = 10}); /* 0.8 * 90 / 10 is 7 */
+	EXPECT_NEAR(f.fcwnd(), 15, 1e-3);
+
+	swift_sample in = {};
+
+	in.acked_pkts = 1;
+	EXPECT_EQ(swift_even_step_q24(&f.p, &in, 4 << 16, 1, 4000000000U, 1 << 24), 1U);
+	EXPECT_EQ(swift_even_step_q24(&f.p, &in, 4 << 16, 1, 0, 1 << 24), 1U << 24); /* a delay of 0 */
 }
 
 TEST(small, D16_a_window_of_four_packets_or_one_that_begins_is_not)

@@ -214,7 +214,9 @@ ok 'telemetry: and the module unloads' wait_until 20 swift_unload
 ok 'telemetry: the variants are watched all the same' eval "carry bpf_swift -n 16M && holds '.samples > 0'"
 ok 'telemetry: it unloads' "$swiftctl" bpf unload telemetry
 ok 'telemetry: no pin, program or link stays' wait_until 20 no_telemetry
-ok 'telemetry: nor a map' eval "! bpftool map show | grep -qE 'name (networks|counters|prefixes) '"
+# The kernel frees a map after a grace period.
+no_map() { ! bpftool map show | grep -qE 'name (networks|counters|prefixes) '; }
+ok 'telemetry: nor a map' wait_until 20 no_map
 ok 'telemetry: variants go on' carry bpf_swift -n 16M
 
 # Of a VLAN's device and the one below that, which has the queue: the NIC's share begins at the latter.
