@@ -14,7 +14,8 @@
  *                                 down to half of that where w < 4 (D15)
  *                else, once an RTT:  w *= max(1 - beta (delay - target) / delay,
  *                                             1 - max_mdf)
- *                fcwnd < 4: in proportion to the distance from the target, both ways (D16)
+ *                fcwnd < 4: in proportion to the distance from the target, both ways (D16);
+ *                above, near the target, by no more up than down (D17)
  *   on loss:     once an RTT, w *= 1 - max_mdf; the retx_reset_threshold-th
  *                timeout in a row: w = min_cwnd
  *   sending:     w >= 1: w packets in flight, unpaced.  w < 1: a packet each rtt / w (D16)
@@ -552,10 +553,10 @@ SWIFT_INLINE u32 swift_part_q24(const struct swift_params *p, u32 off_ns, u32 de
 }
 
 /*
- * D17: an RTT adds no more than a decrease would take that far above the target. Delays of noisy
- * hosts lie on both sides of it: a window that grows by ai there, and goes by its small part, is
- * pushed above its target, the smaller it is the further, and shares with those that D16 moves by
- * equal steps are not equal.
+ * D17: an RTT adds no more than line 13's part of the window, by how far the delay is below its
+ * target. Delays of noisy hosts lie on both sides of it: a window that grows by ai there, and goes
+ * by its small part, is pushed above its target, the smaller it is the further, and shares with
+ * those that D16 moves by equal steps are not equal.
  */
 SWIFT_INLINE u64 swift_even_step_q24(const struct swift_params *p, const struct swift_sample *in,
 				     u32 cwnd_q16, u32 off_ns, u32 delay_ns, u64 step_q24)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The law once more, in doubles, written from the paper (Kumar et al., SIGCOMM
- * 2020) and from the deviations D1..D16 that kmod/core/swift.h lists: what the
+ * 2020) and from the deviations D1..D17 that kmod/core/swift.h lists: what the
  * fixed-point law is held against. Nothing of the core is computed with here;
  * its plain structs serve as input, and to start from its state.
  *
@@ -376,7 +376,8 @@ inline Decisions taken_by(const swift_state &before, const swift_state &after, c
 /* What an ACK was understood as, and how exactly the numbers in it are known. */
 struct Reading {
 	bool sampled = false;
-	double acked_pkts = 0;
+	bool even_bounds = false; /* D17 may be what bounds the fabric's growth */
+	double even_tolerance = 0; /* packets */
 	double fabric_delay = 0, endpoint_delay = 0; /* of this ACK */
 	double reacted_fabric_delay = 0; /* the filtered one, D14, or a small window's newest, D16 */
 	double reacted_endpoint_delay = 0; /* the filtered one, D5 */
@@ -410,7 +411,6 @@ inline Reading on_ack(State &s, const Params &p, const swift_sample &in, const D
 	if (!in.rtt_ns) /* D4 */
 		return r;
 	r.sampled = true;
-	r.acked_pkts = in.acked_pkts;
 
 	/* 3.1, 3.3: endpoint = remote-queuing + local NIC Rx; fabric = RTT - endpoint. */
 	double claimed = double(in.remote_ns) + in.local_ns;
@@ -452,6 +452,17 @@ inline Reading on_ack(State &s, const Params &p, const swift_sample &in, const D
 		s.small = is_small(s, p, taken);
 		s.near = false;
 		if (!s.small) {
+			if (fabric_below && !s.starting && s.fabric.cwnd >= 4 &&
+			    p.t.target_policy == SWIFT_TARGET_BASE_RTT_PLUS) {
+				double wanted = increase(s.fabric, p, in, false);
+				double near = std::max(r.target_tolerance + 1, 0.);
+				double least = even_most(p, in, r.reacted_fabric_delay, r.fabric_target - near);
+
+				r.even_bounds = least < wanted;
+				r.even_tolerance =
+					std::min(wanted, even_most(p, in, r.reacted_fabric_delay, r.fabric_target + near)) -
+					std::min(wanted, least);
+			}
 			react(s.fabric, p, in, r.reacted_fabric_delay, r.fabric_target, fabric_below,
 			      s.starting, true);
 			return;
@@ -511,11 +522,6 @@ inline double window_tolerance(double before, double expected, double beta, doub
 	return delay > 0 ? tolerance + before * beta * delay_tolerance / delay : tolerance;
 }
 
-inline bool even_grows(const State &s, const Params &p)
-{
-	return s.fabric.cwnd >= 4 && p.t.target_policy == SWIFT_TARGET_BASE_RTT_PLUS;
-}
-
 struct Tolerances {
 	double fabric, endpoint; /* packets */
 };
@@ -531,9 +537,8 @@ inline Tolerances ack_tolerances(const State &before, const State &after, const 
 				 r.reacted_endpoint_delay, kEwmaTolerance),
 	};
 
-	if (r.sampled && even_grows(before, p)) /* D17 */
-		t.fabric += std::min(p.ai, p.beta * std::min(r.acked_pkts, 65535.) *
-						   (r.target_tolerance + 1) / std::max(r.reacted_fabric_delay, 1.)) + 2 * kUnit;
+	if (r.even_bounds) /* D17: as exactly as the target is known, and a unit for each rounding */
+		t.fabric += r.even_tolerance + 2 * kUnit;
 	if (r.sampled && after.small) { /* a unit for the square, one for the least step, one for what is taken away */
 		double scale = small_scale(p, before.fabric.cwnd);
 		double part = std::min(before.fabric.cwnd, 1.0);

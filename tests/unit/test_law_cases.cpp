@@ -1236,7 +1236,7 @@ TEST(even, D17_adds_something_and_at_most_max_mdf)
 
 	in.acked_pkts = 1;
 	EXPECT_EQ(swift_even_step_q24(&f.p, &in, 4 << 16, 1, 4000000000U, 1 << 24), 1U);
-	EXPECT_EQ(swift_even_step_q24(&f.p, &in, 4 << 16, 1, 0, 1 << 24), 1U << 24); /* a delay of 0 */
+	EXPECT_EQ(swift_even_step_q24(&f.p, &in, 4 << 16, 1, 0, 100U << 24), 2U << 24); /* a delay of 0: max_mdf */
 }
 
 TEST(small, D16_a_window_of_four_packets_or_one_that_begins_is_not)
