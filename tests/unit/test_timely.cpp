@@ -95,7 +95,7 @@ struct Oracle {
 			rate += falling >= t.hai_events ? t.hai_n * delta : delta;
 		} else {
 			rate *= 1 - beta * g;
-			tolerance += before * beta * g_error;
+			tolerance += before * (beta * g_error + g * 0x1p-24); /* beta's own grain */
 		}
 
 		/* Section 5, 80 %; T2; bounds */
