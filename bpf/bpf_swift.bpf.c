@@ -377,7 +377,7 @@ void BPF_PROG(swift_cong_control, struct sock *sk)
 	if (out.base_sample_ns && law->target_policy != SWIFT_TARGET_STATIC &&
 	    tcp_is_cwnd_limited(tp))
 		swift_path_learn(ss->path_key, law, in.now_ns, out.base_sample_ns,
-				 swift_base_luck_ns(&state));
+				 out.base_luck_ns);
 	if (telemetry_is_on()) {
 		who.sk = (u64)sk;
 		who.endpoint_target_ns = law->endpoint_target_ns;

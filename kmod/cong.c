@@ -412,8 +412,7 @@ static __always_inline void swift_decide(struct sock *sk, struct swift_sock *ss,
 		return;
 
 	if (out.base_sample_ns)
-		swift_learn(ss, p, in->now_ns, out.base_sample_ns,
-			    swift_base_luck_ns(&ss->law));
+		swift_learn(ss, p, in->now_ns, out.base_sample_ns, out.base_luck_ns);
 	if (in->has_echo)
 		WRITE_ONCE(ss->echo_misses, 0);
 	else if (ss->echo_misses < SWIFT_ECHO_MISSES_MAX)

@@ -101,6 +101,7 @@ struct swift_verdict {
 	u32 endpoint_ns; /* as well */
 	u32 fabric_target_ns;
 	u32 base_sample_ns; /* what the base learnt from, for others on this path; 0 = nothing */
+	u32 base_luck_ns; /* how much of a smaller one may be luck, swift_base_feed() */
 	u8 fabric_action; /* enum swift_action */
 	u8 endpoint_action;
 	u8 clamped; /* the delays claimed exceeded the RTT */
@@ -206,17 +207,24 @@ static inline void swift_init(struct swift_state *s, const struct swift_params *
 	s->small = SWIFT_NOT_SMALL;
 }
 
+/* What the hosts' noise alone may make of a delay's distance from another: twice as much (D14). */
+SWIFT_INLINE u32 swift_luck_ns(const struct swift_state *s)
+{
+	return swift_saturate_u32(2ULL * s->noise_ns);
+}
+
 /*
- * How much of a smaller delay may be luck: twice the noise (D14). Windows below two packets hear
- * rarely, and would believe a queue for seconds.
+ * How much of a smaller delay may be luck, for swift_base_feed(). Only one policy knows the noise;
+ * and who sends less than two packets an RTT hears rarely, and would believe a queue for seconds.
  */
 #define SWIFT_BASE_LUCK_CWND 2
 
-SWIFT_INLINE u32 swift_base_luck_ns(const struct swift_state *s)
+SWIFT_INLINE u32 swift_base_luck_ns(const struct swift_state *s, const struct swift_params *p)
 {
-	if (s->fabric.cwnd_q16 < SWIFT_BASE_LUCK_CWND * SWIFT_Q16_ONE)
+	if (p->target_policy != SWIFT_TARGET_BASE_RTT_PLUS ||
+	    swift_cwnd_q16(s) < SWIFT_BASE_LUCK_CWND * SWIFT_Q16_ONE)
 		return 0;
-	return swift_saturate_u32(2ULL * s->noise_ns);
+	return swift_luck_ns(s);
 }
 
 /*
@@ -553,18 +561,25 @@ SWIFT_INLINE u32 swift_part_q24(const struct swift_params *p, u32 off_ns, u32 de
 }
 
 /*
- * D17: an RTT adds no more than line 13's part of the window, by how far the delay is below its
- * target. Delays of noisy hosts lie on both sides of it: a window that grows by ai there, and goes
- * by its small part, is pushed above its target, the smaller it is the further, and shares with
- * those that D16 moves by equal steps are not equal.
+ * D17: where it may be noise that the delay is below its target, an RTT adds no more than line
+ * 13's part of the window. Delays of noisy hosts lie on both sides of the target: a window that
+ * grows by ai there, and goes by its small part, is pushed above it, the smaller it is the
+ * further, and shares with those that D16 moves by equal steps are not equal. @step_q24: ai's.
  */
-SWIFT_INLINE u64 swift_even_step_q24(const struct swift_params *p, const struct swift_sample *in,
-				     u32 cwnd_q16, u32 off_ns, u32 delay_ns, u64 step_q24)
+SWIFT_INLINE u64 swift_even_step_q24(const struct swift_state *s, const struct swift_params *p,
+				     const struct swift_sample *in, u32 delay_ns, u32 target_ns,
+				     u64 step_q24)
 {
-	u64 part_q24 = delay_ns ? swift_part_q24(p, off_ns, delay_ns) : p->max_mdf_q24;
-	u64 most_q24 = (cwnd_q16 * part_q24 >> SWIFT_Q16_SHIFT) *
-		       swift_min_u32(in->acked_pkts, 65535);
+	u32 off_ns = swift_distance_u32(delay_ns, target_ns);
+	u64 part_q24, most_q24;
 
+	if (p->target_policy != SWIFT_TARGET_BASE_RTT_PLUS || s->starting ||
+	    s->fabric.cwnd_q16 < SWIFT_SMALL_CWND * SWIFT_Q16_ONE ||
+	    delay_ns >= target_ns || off_ns >= swift_luck_ns(s) || !step_q24)
+		return step_q24;
+	part_q24 = delay_ns ? swift_part_q24(p, off_ns, delay_ns) : p->max_mdf_q24;
+	most_q24 = (s->fabric.cwnd_q16 * part_q24 >> SWIFT_Q16_SHIFT) *
+		   swift_min_u32(in->acked_pkts, 65535);
 	if (step_q24 <= most_q24)
 		return step_q24;
 	return most_q24 ? most_q24 : 1;
@@ -698,11 +713,7 @@ SWIFT_INLINE enum swift_action swift_fabric_react(struct swift_state *s,
 
 	if (!scale_ns) {
 		s->small = SWIFT_NOT_SMALL;
-		if (p->target_policy == SWIFT_TARGET_BASE_RTT_PLUS && !s->starting &&
-		    s->fabric.cwnd_q16 >= SWIFT_SMALL_CWND * SWIFT_Q16_ONE &&
-		    delay_ns < target_ns && step_q24)
-			step_q24 = swift_even_step_q24(p, in, s->fabric.cwnd_q16,
-						       target_ns - delay_ns, delay_ns, step_q24);
+		step_q24 = swift_even_step_q24(s, p, in, delay_ns, target_ns, step_q24);
 		return swift_react(&s->fabric, p, in, delay_ns, target_ns, step_q24, s->starting);
 	}
 	off_ns = swift_distance_u32(s->fabric_ns, target_ns);
@@ -803,9 +814,10 @@ static inline void swift_on_ack_v0(struct swift_state *s, const struct swift_par
 	u32 delay_ns;
 
 	out->base_sample_ns = in->short_sized ? 0 : in->rtt_ns;
+	out->base_luck_ns = swift_base_luck_ns(s, p);
 	swift_base_feed(&s->base, p, in->now_ns,
 			swift_base_sample_ns(&s->base, in->rtt_ns, in->short_sized),
-			swift_base_luck_ns(s));
+			out->base_luck_ns);
 	delay_ns = swift_fabric_feed(s, p, in->rtt_ns);
 	SWIFT_READ_ANEW();
 	out->fabric_target_ns = swift_target_ns(s, p, in->hops, in->path_base_ns);
@@ -827,6 +839,7 @@ SWIFT_INLINE void swift_on_ack(struct swift_state *s, const struct swift_params 
 	out->fabric_action = SWIFT_NO_SAMPLE;
 	out->endpoint_action = SWIFT_NO_SAMPLE;
 	out->base_sample_ns = 0;
+	out->base_luck_ns = 0;
 	if (SWIFT_UNLIKELY(!in->rtt_ns)) {
 		out->fabric_ns = 0;
 		out->endpoint_ns = 0;
@@ -846,9 +859,10 @@ SWIFT_INLINE void swift_on_ack(struct swift_state *s, const struct swift_params 
 
 	if (!guessed && !out->clamped) { /* a smallest value keeps a wrong one for long */
 		out->base_sample_ns = in->short_sized ? 0 : out->fabric_ns;
+		out->base_luck_ns = swift_base_luck_ns(s, p);
 		swift_base_feed(&s->base, p, in->now_ns,
 				swift_base_sample_ns(&s->base, out->fabric_ns, in->short_sized),
-				swift_base_luck_ns(s));
+				out->base_luck_ns);
 	}
 	delay_ns = swift_fabric_feed(s, p, out->fabric_ns);
 	SWIFT_READ_ANEW();

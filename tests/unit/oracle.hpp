@@ -177,7 +177,9 @@ inline void feed_base_delay(State &s, const Params &p, u64 now, double delay, bo
 		s.base_delay[0] = delay;
 	else if (delay < s.base_delay[0]) { /* to a whole ns, and there in the end */
 		const double less = s.base_delay[0] - delay;
-		const double luck = s.fabric.cwnd < 2 ? 0 : std::min(less, 2 * s.noise);
+		const bool hears_rarely = std::min(s.fabric.cwnd, s.endpoint.cwnd) < 2;
+		const double luck = hears_rarely || p.t.target_policy != SWIFT_TARGET_BASE_RTT_PLUS ?
+			0 : std::min(less, 2 * s.noise);
 
 		s.base_delay[0] -= std::max(std::floor((less - luck) / 2) + std::floor(luck / 8), 1.0);
 	}
@@ -286,26 +288,29 @@ inline double increase(const Window &w, const Params &p, const swift_sample &in,
 	return in.cwnd_limited ? std::min(step, most) : 0; /* D2 */
 }
 
-/* D17: what line 13 would take from as many packets that far above the target. */
-inline double even_most(const Params &p, const swift_sample &in, double delay, double target)
+/* D17: what line 13 would take from as many packets that far above the target; of what may be noise. */
+inline double even_most(const State &s, const Params &p, const swift_sample &in, double delay, double target)
 {
+	if (s.starting || s.fabric.cwnd < 4 || p.t.target_policy != SWIFT_TARGET_BASE_RTT_PLUS ||
+	    target - delay >= 2 * s.noise)
+		return kNone;
+
 	double part = delay > 0 ? std::min(p.beta * (target - delay) / delay, p.max_mdf) : p.max_mdf;
 
 	return std::max(part * std::min(in.acked_pkts, 65535U), kUnit);
 }
 
 /*
- * Lines 6 to 14; whether delay < target is given, because near equality either will do. @even: D17, of the
- * fabric's window.
+ * Lines 6 to 14; whether delay < target is given, because near equality either will do. @most: packets that
+ * are added at most, D17's of the fabric's window.
  */
 inline void react(Window &w, const Params &p, const swift_sample &in, double delay, double target,
-		  bool below_target, bool starting, bool even = false)
+		  bool below_target, bool starting, double most = kNone)
 {
 	double cwnd_prev = w.cwnd;
 
-	even = even && !starting && w.cwnd >= 4 && p.t.target_policy == SWIFT_TARGET_BASE_RTT_PLUS;
 	if (below_target)
-		w.cwnd += std::min(increase(w, p, in, starting), even ? even_most(p, in, delay, target) : p.ai + w.cwnd);
+		w.cwnd += std::min(increase(w, p, in, starting), most);
 	else if (can_decrease(w, in.now_ns, in.rtt_ns) && delay > 0)
 		w.cwnd *= std::max(1 - p.beta * ((delay - target) / delay), 1 - p.max_mdf);
 	bound_and_note(w, p, cwnd_prev, in.now_ns);
@@ -452,19 +457,20 @@ inline Reading on_ack(State &s, const Params &p, const swift_sample &in, const D
 		s.small = is_small(s, p, taken);
 		s.near = false;
 		if (!s.small) {
-			if (fabric_below && !s.starting && s.fabric.cwnd >= 4 &&
-			    p.t.target_policy == SWIFT_TARGET_BASE_RTT_PLUS) {
-				double wanted = increase(s.fabric, p, in, false);
-				double near = std::max(r.target_tolerance + 1, 0.);
-				double least = even_most(p, in, r.reacted_fabric_delay, r.fabric_target - near);
+			auto most = [&](double off) {
+				return even_most(s, p, in, r.reacted_fabric_delay, r.fabric_target + off);
+			};
+			double wanted = increase(s.fabric, p, in, s.starting);
+			double near = r.target_tolerance + 1;
 
-				r.even_bounds = least < wanted;
-				r.even_tolerance =
-					std::min(wanted, even_most(p, in, r.reacted_fabric_delay, r.fabric_target + near)) -
-					std::min(wanted, least);
-			}
+			r.even_bounds = most(-near) < wanted;
+			/* beta, the part of the window, and what a packet adds have a grain of 2^-24. */
+			double off = std::min(r.fabric_target / std::max(r.reacted_fabric_delay, 1.), p.max_mdf / p.beta);
+
+			r.even_tolerance = std::min(wanted, most(near)) - std::min(wanted, most(-near)) +
+				std::min(in.acked_pkts, 65535U) * 0x1p-24 * (1 + s.fabric.cwnd * (1 + off));
 			react(s.fabric, p, in, r.reacted_fabric_delay, r.fabric_target, fabric_below,
-			      s.starting, true);
+			      s.starting, most(0));
 			return;
 		}
 

@@ -722,24 +722,47 @@ TEST(target, saturates_before_any_delay_was_seen)
 
 TEST(base_delay, D7_goes_an_eighth_of_the_way_as_far_as_it_may_be_luck)
 {
-	Flow f(tunables({{"target_policy", SWIFT_TARGET_BASE_RTT}, {"fs_range_ns", 0}}));
+	Flow f;
 
 	f.windows(10, 10).ack({.rtt_ns = us(200)});
 	f.s.noise_ns = us(8);
 	f.ack({.rtt_ns = us(184)}); /* 16 us: twice the noise */
 	EXPECT_EQ(swift_base_ns(&f.s.base), us(198));
+	EXPECT_EQ(f.v.base_luck_ns, us(16)); /* for others, as for itself */
+	f.s.noise_ns = us(8);
 	f.ack({.rtt_ns = us(162)}); /* 16 us of luck, 20 more */
 	EXPECT_EQ(swift_base_ns(&f.s.base), us(186));
-	for (int i = 0; i < 90; i++)
+	for (int i = 0; i < 150; i++)
 		f.ack({.rtt_ns = us(162)});
 	EXPECT_EQ(swift_base_ns(&f.s.base), us(162)); /* and all of it, to the ns */
-	f.windows(1.99, 1.99).ack({.rtt_ns = us(152)}); /* who hears rarely */
-	EXPECT_EQ(swift_base_ns(&f.s.base), us(157));
+}
+
+TEST(base_delay, D7_who_sends_less_than_two_packets_goes_half_the_way)
+{
+	for (double ecwnd : {1.99, 100.}) {
+		Flow f;
+
+		f.windows(10, 10).ack({.rtt_ns = us(200)});
+		f.windows(ecwnd > 2 ? 1.99 : 100, ecwnd);
+		f.s.noise_ns = us(100);
+		f.ack({.rtt_ns = us(190)});
+		EXPECT_EQ(swift_base_ns(&f.s.base), us(195)) << ecwnd;
+		EXPECT_EQ(f.v.base_luck_ns, 0U);
+	}
+}
+
+TEST(base_delay, D7_knows_of_luck_where_noise_is_measured)
+{
+	Flow f(tunables({{"target_policy", SWIFT_TARGET_BASE_RTT}, {"fs_range_ns", 0}}));
+
+	swift_on_handshake(&f.s, &f.p, f.now_ns, us(200), 0, 0); /* and an eighth of that is noise for ever */
+	f.windows(10, 10).ack({.rtt_ns = us(180)});
+	EXPECT_EQ(swift_base_ns(&f.s.base), us(190));
 }
 
 TEST(base_delay, D7_of_a_handshake_is_no_luck)
 {
-	Flow f(tunables({{"target_policy", SWIFT_TARGET_BASE_RTT}, {"fs_range_ns", 0}}));
+	Flow f;
 
 	f.windows(10, 10).ack({.rtt_ns = us(200)});
 	f.s.noise_ns = us(100);
@@ -1192,35 +1215,51 @@ TEST(small, D16_no_smaller_than_fs_min_cwnd_where_the_delay_allows_for_more)
 	EXPECT_EQ(f.s.small, SWIFT_SMALL_NEAR);
 }
 
-/* A window of @pkts at a target of 100 us, after an ACK of a whole window at @rtt_us. */
-static double grown_to(double pkts, double rtt_us, u32 policy = SWIFT_TARGET_BASE_RTT_PLUS, bool starting = false)
+/* A window of @pkts whose hosts have 10 us of noise, after an ACK of all of it at @below_us below its target. */
+struct Grown {
+	double by; /* packets */
+	double even; /* what line 13 takes of it that far above */
+};
+
+static Grown grown(double pkts, double below_us, u32 policy = SWIFT_TARGET_BASE_RTT_PLUS, bool starting = false)
 {
 	Flow f(tunables({{"fs_range_ns", 0}, {"target_policy", policy}, {"base_target_ns", us(100)},
 			 {"rtt_epsilon_ns", us(20)}, {"ai_milli", 1000}, {"beta_milli", 800}, {"max_mdf_milli", 500}}));
 
-	f.ack({.rtt_ns = us(policy == SWIFT_TARGET_BASE_RTT ? 100 : 80), .cwnd_limited = false}).windows(pkts, 1000);
-	f.s.noise_ns = 0;
+	f.ack({.rtt_ns = us(100), .cwnd_limited = false}).windows(pkts, 1000);
+	f.s.noise_ns = us(10);
 	f.s.starting = starting;
-	f.s.fabric_ns = us(rtt_us);
-	f.ack({.rtt_ns = us(rtt_us), .acked_pkts = u32(pkts)});
-	EXPECT_NEAR(f.v.fabric_target_ns, us(100), 1000);
-	return f.fcwnd();
+	f.s.fabric_ns = u32(swift_target_ns(&f.s, &f.p, 0, 0) - us(below_us));
+	f.ack({.rtt_ns = f.s.fabric_ns, .acked_pkts = u32(pkts)});
+	return {f.fcwnd() - pkts, pkts * 0.8 * (double(f.v.fabric_target_ns) / f.s.fabric_ns - 1)};
 }
 
 TEST(even, D17_an_RTT_adds_what_a_decrease_would_take)
 {
-	EXPECT_NEAR(grown_to(10, 98), 10 + 10 * 0.8 * 2 / 98, 1e-3);
-	EXPECT_NEAR(grown_to(10, 102), 10 - 10 * 0.8 * 2 / 102, 1e-3);
-	EXPECT_NEAR(grown_to(4, 95), 4 + 4 * 0.8 * 5 / 95, 1e-3);
-	EXPECT_NEAR(grown_to(100, 98), 101, 1e-3); /* but ai at most */
+	Grown near = grown(10, 3), far = grown(4, 19), above = grown(10, -3), large = grown(100, 3);
+
+	EXPECT_LT(near.even, 0.5);
+	EXPECT_NEAR(near.by, near.even, 1e-3);
+	EXPECT_LT(far.even, 0.7);
+	EXPECT_NEAR(far.by, far.even, 1e-3);
+	EXPECT_NEAR(above.by, above.even, 1e-3);
+	EXPECT_LT(above.by, -0.1);
+	EXPECT_GT(large.even, 1.5);
+	EXPECT_NEAR(large.by, 1, 1e-3); /* but ai at most */
+}
+
+TEST(even, D17_is_of_what_may_be_noise)
+{
+	EXPECT_NEAR(grown(4, 21).by, 1, 1e-3); /* twice the noise, and a little */
+	EXPECT_NEAR(grown(4, 60).by, 1, 1e-3);
 }
 
 TEST(even, D17_is_of_windows_that_are_not_small_and_of_one_policy)
 {
-	EXPECT_NEAR(grown_to(3, 98), 3 + std::sqrt(3) / 2, 1e-3); /* no curve here, and so no D16; but D15 */
-	EXPECT_NEAR(grown_to(10, 98, SWIFT_TARGET_STATIC), 11, 1e-3);
-	EXPECT_NEAR(grown_to(10, 98, SWIFT_TARGET_BASE_RTT), 11, 1e-3);
-	EXPECT_NEAR(grown_to(10, 98, SWIFT_TARGET_BASE_RTT_PLUS, true), 20, 1e-3);
+	EXPECT_NEAR(grown(3, 3).by, std::sqrt(3) / 2, 1e-3); /* no curve here, and so no D16; but D15 */
+	EXPECT_NEAR(grown(10, 3, SWIFT_TARGET_STATIC).by, 1, 1e-3);
+	EXPECT_NEAR(grown(10, 3, SWIFT_TARGET_BASE_RTT).by, 1, 1e-3);
+	EXPECT_NEAR(grown(10, 3, SWIFT_TARGET_BASE_RTT_PLUS, true).by, 10, 1e-3);
 }
 
 TEST(even, D17_adds_something_and_at_most_max_mdf)
@@ -1229,14 +1268,17 @@ TEST(even, D17_adds_something_and_at_most_max_mdf)
 
 	f.ack({.rtt_ns = us(10), .cwnd_limited = false}).windows(10, 1000);
 	f.s.starting = 0;
+	f.s.noise_ns = us(1000);
 	f.ack({.rtt_ns = us(10), .acked_pkts = 10}); /* 0.8 * 90 / 10 is 7 */
 	EXPECT_NEAR(f.fcwnd(), 15, 1e-3);
 
 	swift_sample in = {};
 
 	in.acked_pkts = 1;
-	EXPECT_EQ(swift_even_step_q24(&f.p, &in, 4 << 16, 1, 4000000000U, 1 << 24), 1U);
-	EXPECT_EQ(swift_even_step_q24(&f.p, &in, 4 << 16, 1, 0, 100U << 24), 2U << 24); /* a delay of 0: max_mdf */
+	f.windows(4, 1000);
+	EXPECT_EQ(swift_even_step_q24(&f.s, &f.p, &in, us(1000000), us(1000000) + 1, 1 << 24), 1U);
+	EXPECT_EQ(swift_even_step_q24(&f.s, &f.p, &in, 0, 1, 100U << 24), 2U << 24); /* a delay of 0: max_mdf */
+	EXPECT_EQ(swift_even_step_q24(&f.s, &f.p, &in, us(100), us(101), 0), 0U); /* D2 */
 }
 
 TEST(small, D16_a_window_of_four_packets_or_one_that_begins_is_not)
