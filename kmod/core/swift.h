@@ -575,7 +575,7 @@ SWIFT_INLINE u64 swift_even_step_q24(const struct swift_state *s, const struct s
 
 	if (p->target_policy != SWIFT_TARGET_BASE_RTT_PLUS || s->starting ||
 	    s->fabric.cwnd_q16 < SWIFT_SMALL_CWND * SWIFT_Q16_ONE ||
-	    delay_ns >= target_ns || off_ns >= swift_luck_ns(s) || !step_q24)
+	    delay_ns >= target_ns || off_ns >= swift_luck_ns(s))
 		return step_q24;
 	part_q24 = delay_ns ? swift_part_q24(p, off_ns, delay_ns) : p->max_mdf_q24;
 	most_q24 = (s->fabric.cwnd_q16 * part_q24 >> SWIFT_Q16_SHIFT) *
