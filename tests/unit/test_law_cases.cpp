@@ -1229,7 +1229,7 @@ static Grown grown(double pkts, double below_us, u32 policy = SWIFT_TARGET_BASE_
 	f.ack({.rtt_ns = us(100), .cwnd_limited = false}).windows(pkts, 1000);
 	f.s.noise_ns = us(10);
 	f.s.starting = starting;
-	f.s.fabric_ns = u32(swift_target_ns(&f.s, &f.p, 0, 0) - us(below_us));
+	f.s.fabric_ns = u32(swift_target_ns(&f.s, &f.p, 0, 0) - 1e3 * below_us);
 	f.ack({.rtt_ns = f.s.fabric_ns, .acked_pkts = u32(pkts)});
 	return {f.fcwnd() - pkts, pkts * 0.8 * (double(f.v.fabric_target_ns) / f.s.fabric_ns - 1)};
 }
