@@ -45,7 +45,7 @@ demo: setup-guests setup-report kmod-6.12 tools out/build/wire.bpf.o ## Swift be
 test: setup-guests test-builds bpf $(BPF_TESTS) ## what needs no guest and no lab: the first thing after a change
 	@tests/check --jobs $(JOBS) $(addprefix --only ,unit fuzz swiftctl swiftd bpf-native)
 
-check: setup-build setup-guests setup-lab setup-web setup-browser setup-packages setup-fleet ## all tests; the last line counts them
+check: setup-build setup-guests setup-lab setup-web setup-browser setup-packages setup-fleet setup-report ## all tests; the last line counts them
 	@MAKEFLAGS= $(MAKE) --no-print-directory -j 2 KERNELS='$(KERNELS)' check-builds
 	@tests/check --jobs $(JOBS) --kernels '$(KERNELS)' $(CHECKED)
 

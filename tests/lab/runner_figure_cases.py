@@ -206,3 +206,23 @@ def checks__find_what_is_wrong():
     says(complaint_of(fabric=FABRIC.replace(b"rx_pkts=90", b"rx_pkts=89")), "unaccounted", "sent 120 frames", "received 109")
     says(complaint_of(fabric=FABRIC.replace(b"no_route=0", b"no_route=1")), "1 had none")
     says(complaint_of(flows=FLOW.format(n=0, rx=1).replace("connected=1", "connected=0").encode()), "1 of 1 flows are not connected", "1 of 2")
+
+
+# --- Plots --------------------------------------------------------------------------------------
+
+def notes_of_a_plot__are_apart():
+    from lab import report
+
+    figure, axes = report.axes_of()
+    axes.plot([0, 10], [0, 10])
+    notes = [axes.annotate("a name", (x, 5), textcoords="offset points", xytext=(6, above))
+             for x, above in ((5, 5), (5.1, 5), (5.2, 5), (5, -10), (5.1, -10), (9.9, 5))]
+    report.keep_apart(notes)
+    boxes = [note.get_window_extent() for note in notes]
+    same([(i, k) for k in range(len(boxes)) for i in range(k) if boxes[i].overlaps(boxes[k])], [])
+    places = [note.get_position()[1] for note in notes]
+    same([places[i] for i in (0, 3, 5)], [5, -10, 5])  # who is alone stays
+    same(places[:3], sorted(places[:3]))  # and nobody crosses its point
+    assert places[4] < -10, places
+    report.svg(figure)
+

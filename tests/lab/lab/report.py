@@ -44,8 +44,22 @@ def axes_of(title="", **settings):
     return figure, axes
 
 
-def finish(figure, axes, from_zero=False):
-    """Linear y from zero if asked; log axes with plain numbers where they span little."""
+def keep_apart(notes):
+    """No annotation over another: from left to right, each goes away from its point by lines until it is alone."""
+    boxes = []
+    for note in sorted(notes, key=lambda note: note.xy[0]):
+        note.axes.autoscale_view()  # else nothing says where its point is
+        x, y = note.get_position()
+        line = note.get_fontsize() * (1 if y > 0 else -1)
+        for _ in boxes:
+            if any(note.get_window_extent().overlaps(box) for box in boxes):
+                y += line
+                note.set_position((x, y))
+        boxes.append(note.get_window_extent())
+
+
+def finish(figure, axes, from_zero=False, notes=()):
+    """Linear y from zero if asked; log axes with plain numbers where they span little; notes apart."""
     if from_zero:
         axes.set_ylim(0, 1.1 * axes.dataLim.ymax if axes.dataLim.ymax > 0 else 1)
     for axis in (axes.xaxis, axes.yaxis):
@@ -56,6 +70,7 @@ def finish(figure, axes, from_zero=False):
             axis.set_minor_formatter(ticker.NullFormatter())
     if 1 < len(axes.get_legend_handles_labels()[1]) <= 12:
         axes.legend(frameon=False, fontsize=8)
+    keep_apart(notes)
     return svg(figure)
 
 
@@ -90,7 +105,7 @@ def plot_asked(plot, result):
 
 def plot_trade(result):
     figure, axes = axes_of(xlabel="p99 RTT, us", ylabel="goodput, Gb/s", xscale="log")
-    labels = set()
+    labels, notes = set(), []
     for row in result["summary"]:
         rtt, goodput = median(row, "rtt_ns.p99"), median(row, "goodput_bps")
         if rtt and goodput:
@@ -99,9 +114,9 @@ def plot_trade(result):
             labels.add(row["cc"])
             name = text.label(row) if len(result["summary"]) <= 6 else row["case"] if len(result["summary"]) <= 24 else ""
             above = 5 if list(colours(result)).index(row["cc"]) % 2 == 0 else -10  # where two laws are alike
-            axes.annotate(name, (rtt / 1e3, goodput / 1e9), textcoords="offset points", xytext=(6, above),
-                          fontsize=8 if len(result["summary"]) <= 6 else 6)
-    return finish(figure, axes, True)
+            notes.append(axes.annotate(name, (rtt / 1e3, goodput / 1e9), textcoords="offset points", xytext=(6, above),
+                                       color=colours(result)[row["cc"]], fontsize=8 if len(result["summary"]) <= 6 else 6))
+    return finish(figure, axes, True, notes)
 
 
 def first_runs(result):
