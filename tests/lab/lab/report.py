@@ -51,11 +51,14 @@ def keep_apart(notes):
         note.axes.autoscale_view()  # else nothing says where its point is
         x, y = note.get_position()
         line = note.get_fontsize() * (1 if y > 0 else -1)
-        for _ in boxes:
-            if any(note.get_window_extent().overlaps(box) for box in boxes):
-                y += line
-                note.set_position((x, y))
-        boxes.append(note.get_window_extent())
+        mine = note.get_window_extent()
+        for _ in range(len(notes)):
+            if not any(mine.overlaps(box) for box in boxes):
+                break
+            y += line
+            note.set_position((x, y))
+            mine = note.get_window_extent()
+        boxes.append(mine)
 
 
 def finish(figure, axes, from_zero=False, notes=()):
@@ -114,8 +117,10 @@ def plot_trade(result):
             labels.add(row["cc"])
             name = text.label(row) if len(result["summary"]) <= 6 else row["case"] if len(result["summary"]) <= 24 else ""
             above = 5 if list(colours(result)).index(row["cc"]) % 2 == 0 else -10  # where two laws are alike
-            notes.append(axes.annotate(name, (rtt / 1e3, goodput / 1e9), textcoords="offset points", xytext=(6, above),
-                                       color=colours(result)[row["cc"]], fontsize=8 if len(result["summary"]) <= 6 else 6))
+            if name:
+                notes.append(axes.annotate(name, (rtt / 1e3, goodput / 1e9), textcoords="offset points", xytext=(6, above),
+                                           color=colours(result)[row["cc"]],
+                                           fontsize=8 if len(result["summary"]) <= 6 else 6))
     return finish(figure, axes, True, notes)
 
 
