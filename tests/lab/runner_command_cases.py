@@ -72,6 +72,19 @@ def commands__dry_run_and_list():
     same(lab("run", "all", "--dry-run", "--hosts", "real").returncode, 0)
 
 
+def commands__who_shares_a_run_keeps_its_own_name():
+    args = {"set": [], "scale": 1.0, "cc": "swift", "seeds": 1, "asked": None, "hosts": None}
+    grid, = cli.Plan("defaults-grid", argparse.Namespace(case=["1g-1500-2"], **args)).runs
+    plain, = cli.Plan("defaults", argparse.Namespace(case=["1g-2"], **args)).runs
+    machine = kernel.Kernel("build", "modules", "6.12")
+    entry = {"cc": grid.cc, "case": grid.case.name, "seed": grid.seed, "jain": 1}
+    with mock.patch.object(cli, "make", lambda *_: entry), mock.patch.object(uml, "digest", str), \
+         open(os.devnull, "w", encoding="ascii") as log:
+        same(uml.key(grid, machine), uml.key(plain, machine))
+        made = cli.make_all([grid, plain], machine, argparse.Namespace(jobs=1), log)
+    same([one["case"] for one in made], ["1g-1500-2", "1g-2"])
+
+
 def commands__runs_that_experiments_share_are_made_once():
     plan = cli.Plan("table3", argparse.Namespace(set=[], scale=0.1, cc="swift,cubic", case=None, seeds=2, asked=None, hosts=None))
     runs = plan.runs + plan.runs[::-1]
@@ -80,12 +93,12 @@ def commands__runs_that_experiments_share_are_made_once():
     def make(run, *_):
         begun.append(run)
         time.sleep(0.05)  # so long that its twin would begin beside it
-        return run.name
+        return {"said": run.name}
 
     machine = kernel.Kernel("build", "modules", "6.12")
     with mock.patch.object(cli, "make", make), mock.patch.object(uml, "digest", str), open(os.devnull, "w", encoding="ascii") as log:
         made = cli.make_all(runs, machine, argparse.Namespace(jobs=8), log)
-    same(made, [run.name for run in runs])
+    same([one["said"] for one in made], [run.name for run in runs])
     same(len(begun), len(plan.runs))
 
 

@@ -226,7 +226,8 @@ def make_all(runs, machine, options, log):
             done, _ = concurrent.futures.wait(made.values(), return_when=concurrent.futures.FIRST_EXCEPTION)
             for future in done:
                 future.result()
-            return [made[key].result() for key in keys]
+            # An equal run of another experiment has its names, which are not ours.
+            return [{**made[key].result(), "cc": run.cc, "case": run.case.name, "seed": run.seed} for key, run in zip(keys, runs)]
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             guests.end_all()
