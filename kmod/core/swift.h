@@ -207,7 +207,7 @@ static inline void swift_init(struct swift_state *s, const struct swift_params *
 	s->small = SWIFT_NOT_SMALL;
 }
 
-/* What the hosts' noise alone may make of a delay's distance from another: twice as much (D14). */
+/* Noise (D14) alone may set two delays apart by twice as much: D7's luck, and D17's reach. */
 SWIFT_INLINE u32 swift_luck_ns(const struct swift_state *s)
 {
 	return swift_saturate_u32(2ULL * s->noise_ns);

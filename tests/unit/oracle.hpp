@@ -156,6 +156,14 @@ inline double target_delay(const State &s, const Params &p, unsigned hops, doubl
 	return std::min(base + flow_scaling(p, fcwnd), kU32Max);
 }
 
+/* D7: how much of a smaller delay may be luck. */
+inline double base_luck(const State &s, const Params &p)
+{
+	if (p.t.target_policy != SWIFT_TARGET_BASE_RTT_PLUS || std::min(s.fabric.cwnd, s.endpoint.cwnd) < 2)
+		return 0;
+	return std::min<double>(2 * s.noise, SWIFT_U32_MAX);
+}
+
 /*
  * D7: what delays of the last window of time fell to, in two halves: an eighth of the way to each
  * as far as that may be luck, half of the way beyond.
@@ -177,9 +185,7 @@ inline void feed_base_delay(State &s, const Params &p, u64 now, double delay, bo
 		s.base_delay[0] = delay;
 	else if (delay < s.base_delay[0]) { /* to a whole ns, and there in the end */
 		const double less = s.base_delay[0] - delay;
-		const bool hears_rarely = std::min(s.fabric.cwnd, s.endpoint.cwnd) < 2;
-		const double luck = hears_rarely || p.t.target_policy != SWIFT_TARGET_BASE_RTT_PLUS ?
-			0 : std::min(less, 2 * s.noise);
+		const double luck = std::min(less, base_luck(s, p));
 
 		s.base_delay[0] -= std::max(std::floor((less - luck) / 2) + std::floor(luck / 8), 1.0);
 	}
@@ -387,6 +393,7 @@ struct Reading {
 	double reacted_fabric_delay = 0; /* the filtered one, D14, or a small window's newest, D16 */
 	double reacted_endpoint_delay = 0; /* the filtered one, D5 */
 	double fabric_target = 0, target_tolerance = 0;
+	double base_sample = 0, base_luck = 0; /* for others on this path: a delay, 0 = none; what of it may be luck */
 	bool clamped = false;
 	bool fabric_tie = false, endpoint_tie = false; /* Decisions were asked for */
 };
@@ -485,6 +492,8 @@ inline Reading on_ack(State &s, const Params &p, const swift_sample &in, const D
 	};
 
 	if (!p.t.split) { /* Swift-v0: Algorithm 1 on the RTT */
+		r.base_sample = in.short_sized ? 0 : in.rtt_ns;
+		r.base_luck = base_luck(s, p);
 		feed_base_delay(s, p, in.now_ns, in.rtt_ns, in.short_sized);
 		r.reacted_fabric_delay = feed_fabric_delay(s, p, in.rtt_ns);
 		bool fabric_below = below_fabric_target(r.reacted_fabric_delay);
@@ -498,8 +507,11 @@ inline Reading on_ack(State &s, const Params &p, const swift_sample &in, const D
 	}
 
 	/* D7: "seen" is neither what was guessed nor what cannot be. */
-	if (!guessed && !r.clamped)
+	if (!guessed && !r.clamped) {
+		r.base_sample = in.short_sized ? 0 : r.fabric_delay;
+		r.base_luck = base_luck(s, p);
 		feed_base_delay(s, p, in.now_ns, r.fabric_delay, in.short_sized);
+	}
 	r.reacted_fabric_delay = feed_fabric_delay(s, p, r.fabric_delay);
 	bool fabric_below = below_fabric_target(r.reacted_fabric_delay);
 	bool endpoint_below = below(s.endpoint_delay, p.t.endpoint_target_ns, kEwmaTolerance,

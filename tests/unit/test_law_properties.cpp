@@ -268,6 +268,8 @@ void check_verdict(Step &st, Counts &n)
 	n.clamps += out.clamped;
 
 	st.check((out.fabric_action != SWIFT_NO_SAMPLE) == r.sampled, "sampled");
+	st.near("base sample", out.base_sample_ns, r.base_sample, 0);
+	st.near("base luck", out.base_luck_ns, r.base_luck, 0);
 	if (!r.sampled) {
 		st.check(!out.fabric_ns && !out.endpoint_ns && !out.fabric_target_ns &&
 				 !out.clamped, "verdict without a sample");

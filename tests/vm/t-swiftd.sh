@@ -214,7 +214,7 @@ ok 'swiftd: and put back by the guard, to the policy before' policy_is put_back 
 diag "$(jq -r .policy.reason "$work/summary.json")"
 ok 'swiftd: for good' eval "reread && policy_is put_back '\"1\"' $((was_target + 500000))"
 ok 'swiftd: /api/v1/policy has the targets, what was before, and what came to pass' eval "page /api/v1/policy >'$work/policy.json' && jq -e --argjson before $was_target '
-	(.targets | any(.tunable == \"base_target_ns\" and .before == \$before and .value == \$before + 500000)) and
+	(.targets | any(.tunable == \"base_target_ns\" and (.before | tonumber) == \$before and (.value | tonumber) == \$before + 500000)) and
 	(.events | map([.event, .version]) | contains([[\"put_back\", \"3\"]]))' '$work/policy.json'"
 diag "$(jq -c '[.targets, [.events[] | [.event, .version]]]' "$work/policy.json")"
 policy 4 "$((was_target + 1000000))" "$(in_s 12)"
