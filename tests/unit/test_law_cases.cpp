@@ -737,6 +737,17 @@ TEST(base_delay, D7_goes_an_eighth_of_the_way_as_far_as_it_may_be_luck)
 	EXPECT_EQ(swift_base_ns(&f.s.base), us(162)); /* and all of it, to the ns */
 }
 
+TEST(base_delay, D7_v0_tells_others_what_it_went_by)
+{
+	Flow f(tunables({{"split", 0}}));
+
+	f.windows(10, 10).ack({.rtt_ns = us(200)});
+	f.s.noise_ns = us(8);
+	f.ack({.rtt_ns = us(184)});
+	EXPECT_EQ(f.v.base_sample_ns, us(184));
+	EXPECT_EQ(f.v.base_luck_ns, us(16));
+}
+
 TEST(base_delay, D7_who_sends_less_than_two_packets_goes_half_the_way)
 {
 	for (double ecwnd : {1.99, 100.}) {
