@@ -42,7 +42,7 @@
 
 /* One window of Algorithm 1. */
 struct swift_window {
-	u64 last_decrease_ns; /* t_last_decrease */
+	u32 last_decrease_ns; /* t_last_decrease, low half */
 	u32 cwnd_q16;
 	u32 undo_cwnd_q16; /* before the latest loss episode */
 };
@@ -60,6 +60,9 @@ struct swift_state {
 	u32 endpoint_ns; /* EWMA */
 	u32 fabric_ns; /* EWMA (D14, D16); the newest where there is no noise; 0 = none yet */
 	u32 noise_ns; /* EWMA of what a sample differs from it by */
+	u16 turns_16ns; /* EWMA of what the delay turns back by, from round to round (D18) */
+	u16 round_4us; /* when this round began, by a clock that wraps */
+	u16 delay_256ns[2]; /* the first of this round, and of the one before; 0 = none */
 	u8 retx_cnt; /* timeouts since the last ACK */
 	u8 has_endpoint; /* endpoint_ns was fed */
 	u8 starting; /* begins, or begins anew: no delay reached its target yet (D12) */
@@ -201,6 +204,10 @@ static inline void swift_init(struct swift_state *s, const struct swift_params *
 	s->endpoint_ns = 0;
 	s->fabric_ns = 0;
 	s->noise_ns = 0;
+	s->turns_16ns = 0;
+	s->round_4us = 0;
+	s->delay_256ns[0] = 0;
+	s->delay_256ns[1] = 0;
 	s->retx_cnt = 0;
 	s->has_endpoint = 0;
 	s->starting = 1;
@@ -353,9 +360,53 @@ SWIFT_INLINE u32 swift_small_ns(const struct swift_state *s, const struct swift_
 	return swift_small_scale_ns(p, s->fabric.cwnd_q16);
 }
 
+/*
+ * D18: what hosts add is another delay each round, so that the delay turns back at two rounds of
+ * three; a queue that fills and drains goes one way for rounds. Of a turn counts the smaller of
+ * its two sides, and no more than the noise. What is further apart than 3 ms may be two queues.
+ */
+#define SWIFT_TURNS_SHIFT 5 /* it is of about 32 rounds */
+#define SWIFT_TURNS_APART_4US 768
+#define SWIFT_TURNS_ROUND_SHIFT 12 /* 4 us */
+#define SWIFT_TURNS_DELAY_SHIFT 8 /* 256 ns */
+#define SWIFT_TURNS_UNIT_SHIFT 4 /* 16 ns */
+#define SWIFT_TURNS_LEAST_16NS 64 /* what one turn may always count as */
+
+SWIFT_INLINE void swift_turns_feed(struct swift_state *s, const struct swift_sample *in,
+				   u32 delay_ns)
+{
+	u16 round_4us = (u16)(in->now_ns >> SWIFT_TURNS_ROUND_SHIFT);
+	u16 apart_4us = (u16)(round_4us - s->round_4us);
+	u32 delay_256ns = swift_min_u32(swift_max_u32(delay_ns >> SWIFT_TURNS_DELAY_SHIFT, 1),
+					65535);
+	u32 last_256ns = s->delay_256ns[0], before_256ns = s->delay_256ns[1];
+	bool below = delay_256ns < last_256ns, was_below = before_256ns < last_256ns;
+	u32 turn_16ns = 0, most_16ns;
+
+	if (last_256ns && apart_4us < in->rtt_ns >> SWIFT_TURNS_ROUND_SHIFT)
+		return;
+	s->round_4us = round_4us;
+	s->delay_256ns[0] = (u16)delay_256ns;
+	s->delay_256ns[1] = (u16)last_256ns;
+	if (apart_4us > SWIFT_TURNS_APART_4US)
+		s->delay_256ns[1] = 0;
+	if (!before_256ns || !s->delay_256ns[1])
+		return;
+	if (below == was_below)
+		turn_16ns = swift_min_u32(swift_distance_u32(delay_256ns, last_256ns),
+					  swift_distance_u32(before_256ns, last_256ns)) <<
+			    (SWIFT_TURNS_DELAY_SHIFT - SWIFT_TURNS_UNIT_SHIFT);
+	most_16ns = (s->noise_ns >> SWIFT_TURNS_UNIT_SHIFT) + SWIFT_TURNS_LEAST_16NS;
+	turn_16ns = swift_min_u32(turn_16ns, swift_min_u32(most_16ns, 65535));
+	if (turn_16ns > s->turns_16ns)
+		s->turns_16ns += (u16)((turn_16ns - s->turns_16ns) >> SWIFT_TURNS_SHIFT);
+	else
+		s->turns_16ns -= (u16)((s->turns_16ns - turn_16ns) >> SWIFT_TURNS_SHIFT);
+}
+
 /* Returns the delay that the law reacts to: filtered, or a small window's newest. */
 SWIFT_INLINE u32 swift_fabric_feed(struct swift_state *s, const struct swift_params *p,
-				   u32 delay_ns)
+				   const struct swift_sample *in, u32 delay_ns)
 {
 	bool small = s->small != SWIFT_NOT_SMALL &&
 		     s->fabric.cwnd_q16 < SWIFT_SMALL_CWND * SWIFT_Q16_ONE;
@@ -367,6 +418,7 @@ SWIFT_INLINE u32 swift_fabric_feed(struct swift_state *s, const struct swift_par
 		s->fabric_ns = delay_ns;
 		return delay_ns;
 	}
+	swift_turns_feed(s, in, delay_ns);
 	above = delay_ns >= s->fabric_ns;
 	differs_by_ns = swift_distance_u32(delay_ns, s->fabric_ns);
 	most_ns = swift_noise_most_ns(s);
@@ -440,6 +492,59 @@ SWIFT_INLINE u64 swift_noise_room_ns(const struct swift_state *s, const struct s
 	return room_ns < most_ns ? room_ns : most_ns;
 }
 
+/*
+ * D18: room for softirqs that come later than a queue is long. The smallest delay of such a path is
+ * luck, and the mean of the empty path is far above it: a flow without room for that ends below a
+ * tenth of a packet. Ten times the square of the noise above five eighths of rtt_epsilon, over the
+ * noise. Large windows measure more noise: 5/64 less of it counts for each doubling above one
+ * packet, so that their targets are not the longer ones.
+ *
+ * A queue that moves is no such noise. Noise of hosts turns back from round to round by more than
+ * 5/16 of itself, and all of it counts from 7/16 on; and the mean delay is not far above it: where
+ * it is 3.5 to 4.75 times the noise above the base, a queue stands there. Below one packet nothing
+ * tells them apart: the queue of a slow link, of a few packets, moves alike.
+ */
+#define SWIFT_LATE_TIMES 10
+#define SWIFT_LATE_MOST 16 /* rtt_epsilons */
+
+SWIFT_INLINE u32 swift_part_q8(u64 part, u64 of)
+{
+	return part < of ? (u32)SWIFT_DIV_U64(part << 8, of) : 1 << 8;
+}
+
+/* @above_ns: of the mean delay above the base. @log2_q8: of the window, in packets. */
+SWIFT_APART u64 swift_late_room_of(u32 noise_ns, u32 turns_ns, u32 above_ns, u32 log2_q8,
+				   u32 rtt_epsilon_ns)
+{
+	u32 few_ns = rtt_epsilon_ns / 8 * 5, counted_ns;
+	u64 queue_ns = (u64)noise_ns * 19 / 4, room_ns;
+	u32 late_ns = (u32)((u64)noise_ns * 5 / 16);
+
+	if (noise_ns <= few_ns || above_ns >= queue_ns || turns_ns <= late_ns)
+		return 0;
+	counted_ns = (u32)((u64)noise_ns *
+			   ((64 << 8) - swift_min_u32(5 * log2_q8, 48 << 8)) >> 14);
+	if (counted_ns <= few_ns)
+		return 0;
+	room_ns = (u64)(counted_ns - few_ns) * (counted_ns - few_ns);
+	room_ns = SWIFT_DIV_U64(room_ns, counted_ns) * SWIFT_LATE_TIMES;
+	room_ns = room_ns * swift_part_q8(queue_ns - above_ns, (u64)noise_ns * 5 / 4) >> 8;
+	room_ns = room_ns * swift_part_q8(turns_ns - late_ns, noise_ns / 8) >> 8;
+	return room_ns < (u64)rtt_epsilon_ns * SWIFT_LATE_MOST ?
+	       room_ns : (u64)rtt_epsilon_ns * SWIFT_LATE_MOST;
+}
+
+SWIFT_INLINE u64 swift_late_room_ns(const struct swift_state *s, const struct swift_params *p,
+				    u64 base_ns)
+{
+	if (s->fabric.cwnd_q16 < SWIFT_Q16_ONE)
+		return 0;
+	return swift_late_room_of(s->noise_ns, (u32)s->turns_16ns << SWIFT_TURNS_UNIT_SHIFT,
+				  s->fabric_ns > base_ns ? s->fabric_ns - (u32)base_ns : 0,
+				  swift_log2_q8(s->fabric.cwnd_q16) - (SWIFT_Q16_SHIFT << 8),
+				  p->rtt_epsilon_ns);
+}
+
 /* --- Target delay (3.5) ------------------------------------------------------- */
 
 /*
@@ -457,7 +562,7 @@ static inline u32 swift_path_base_ns(const struct swift_state *s, u32 path_base_
 SWIFT_INLINE u32 swift_target_ns(const struct swift_state *s, const struct swift_params *p,
 				 u8 hops, u32 path_base_ns)
 {
-	u64 base_ns = swift_path_base_ns(s, path_base_ns);
+	u64 path_ns = swift_path_base_ns(s, path_base_ns), base_ns = path_ns;
 
 	switch (p->target_policy) {
 	case SWIFT_TARGET_BASE_RTT:
@@ -466,7 +571,7 @@ SWIFT_INLINE u32 swift_target_ns(const struct swift_state *s, const struct swift
 		base_ns += p->rtt_epsilon_ns;
 		if (base_ns < p->base_target_ns)
 			base_ns = p->base_target_ns;
-		base_ns += swift_noise_room_ns(s, p);
+		base_ns += swift_noise_room_ns(s, p) + swift_late_room_ns(s, p, path_ns);
 		break;
 	default: /* a learnt delay has the hops in it already; this one has not */
 		base_ns = p->base_target_ns +
@@ -478,9 +583,10 @@ SWIFT_INLINE u32 swift_target_ns(const struct swift_state *s, const struct swift
 
 /* --- Windows (3.2, Algorithm 1) ------------------------------------------------- */
 
+/* Of 32 bits: a window that was not cut for 4.3 s may have to wait for one RTT more. */
 static inline bool swift_can_decrease(const struct swift_window *w, u64 now_ns, u32 rtt_ns)
 {
-	return now_ns - w->last_decrease_ns >= rtt_ns;
+	return (u32)now_ns - w->last_decrease_ns >= rtt_ns;
 }
 
 SWIFT_INLINE void swift_set_cwnd(struct swift_window *w, const struct swift_params *p,
@@ -490,7 +596,7 @@ SWIFT_INLINE void swift_set_cwnd(struct swift_window *w, const struct swift_para
 
 	w->cwnd_q16 = swift_bound_cwnd(p, cwnd_q16);
 	if (w->cwnd_q16 < prev_q16)
-		w->last_decrease_ns = now_ns;
+		w->last_decrease_ns = (u32)now_ns;
 }
 
 /*
@@ -818,7 +924,7 @@ static inline void swift_on_ack_v0(struct swift_state *s, const struct swift_par
 	swift_base_feed(&s->base, p, in->now_ns,
 			swift_base_sample_ns(&s->base, in->rtt_ns, in->short_sized),
 			out->base_luck_ns);
-	delay_ns = swift_fabric_feed(s, p, in->rtt_ns);
+	delay_ns = swift_fabric_feed(s, p, in, in->rtt_ns);
 	SWIFT_READ_ANEW();
 	out->fabric_target_ns = swift_target_ns(s, p, in->hops, in->path_base_ns);
 	s->starting &= delay_ns < out->fabric_target_ns;
@@ -864,7 +970,7 @@ SWIFT_INLINE void swift_on_ack(struct swift_state *s, const struct swift_params 
 				swift_base_sample_ns(&s->base, out->fabric_ns, in->short_sized),
 				out->base_luck_ns);
 	}
-	delay_ns = swift_fabric_feed(s, p, out->fabric_ns);
+	delay_ns = swift_fabric_feed(s, p, in, out->fabric_ns);
 	SWIFT_READ_ANEW();
 	out->fabric_target_ns = swift_target_ns(s, p, in->hops, in->path_base_ns);
 	if (s->starting)

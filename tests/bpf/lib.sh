@@ -144,14 +144,11 @@ bpf_carries() { # CC BPS SECONDS [IPERF3-ARG...]
 bpf_wire_has() { # FILTER COMMAND...
 	local filter=$1 dump
 	shift
-	: >"$work/dump" # the last one's is not this one's
-	ip netns exec h2 tcpdump -nU -i left -c 5 "$filter" >/dev/null 2>"$work/dump" &
-	dump=$!
-	wait_until 20 grep -q 'listening on' "$work/dump" || return
+	dump_starts h2 -nU -i left -c 5 "$filter" || return
 	"$@" || echo "failed: $*"
 	dumped() { ! kill -0 $dump 2>/dev/null; }
 	wait_until 10 dumped || kill $dump 2>/dev/null
-	wait $dump && grep -q '^5 packets captured' "$work/dump" || { cat "$work/dump"; false; }
+	wait $dump && grep -q '^5 packets captured' "$work/tcpdump" || { cat "$work/tcpdump"; false; }
 }
 
 # It does not take a tcpdump that ended for one that saw them.
@@ -258,8 +255,7 @@ bpf_test_refusals() {
 	ok 'bpf: or deleted' "${set[@]}" --prefix 10.0.7.0/24 --delete
 	ok 'bpf: which makes room' "${set[@]}" --prefix 10.99.99.0/24 ai_milli=500
 
-	kill $client
-	wait $client 2>/dev/null
+	ends $client
 	ok 'bpf: swiftctl unloads' "$swiftctl" bpf unload bpf_swift
 	umount /sys/fs/bpf
 }

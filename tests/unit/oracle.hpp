@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The law once more, in doubles, written from the paper (Kumar et al., SIGCOMM
- * 2020) and from the deviations D1..D17 that kmod/core/swift.h lists: what the
+ * 2020) and from the deviations D1..D18 that kmod/core/swift.h lists: what the
  * fixed-point law is held against. Nothing of the core is computed with here;
  * its plain structs serve as input, and to start from its state.
  *
@@ -56,7 +56,7 @@ struct Params {
 
 struct Window {
 	double cwnd;
-	u64 t_last_decrease;
+	u32 t_last_decrease;
 	double undo_cwnd;
 	double cut = 0; /* how much the latest event took away, the ceiling apart */
 };
@@ -66,6 +66,9 @@ struct State {
 	double endpoint_delay; /* EWMA, 3.3 */
 	double fabric_delay; /* EWMA, D14, D16; whole ns; 0 = none yet */
 	double noise; /* as well */
+	double turns; /* D18; in 16 ns */
+	u32 round; /* in 4096 ns; of 16 bits */
+	double round_delay[2]; /* in 256 ns: of this round and the one before; 0 = none */
 	bool has_endpoint_delay;
 	int retransmit_cnt;
 	u64 base_since;
@@ -82,7 +85,8 @@ inline State from_fixed(const swift_state &s)
 	auto delay = [](u32 ns) { return ns == SWIFT_U32_MAX ? kNone : ns; };
 
 	return {window(s.fabric), window(s.endpoint), double(s.endpoint_ns),
-		double(s.fabric_ns), double(s.noise_ns), s.has_endpoint != 0,
+		double(s.fabric_ns), double(s.noise_ns), double(s.turns_16ns), s.round_4us,
+		{double(s.delay_256ns[0]), double(s.delay_256ns[1])}, s.has_endpoint != 0,
 		s.retx_cnt, s.base.since_ns,
 		{delay(s.base.delay_ns[0]), delay(s.base.delay_ns[1])}, s.starting != 0,
 		s.small != SWIFT_NOT_SMALL, s.small == SWIFT_SMALL_NEAR};
@@ -133,6 +137,27 @@ inline double noise_room(const State &s, const Params &p, double fcwnd)
 	return fcwnd < 1 ? std::max(room, double(p.t.rtt_epsilon_ns)) : room;
 }
 
+/* D18: ten times what noise is beyond five eighths of epsilon, as it is noise and not a queue that moves. */
+inline double late_room(const State &s, const Params &p, double fcwnd, double smallest)
+{
+	double few = std::floor(p.t.rtt_epsilon_ns / 8) * 5;
+	double above = std::max(0.0, s.fabric_delay - smallest);
+	double queue = std::floor(s.noise * 19 / 4), turned = 16 * s.turns - std::floor(s.noise * 5 / 16);
+	auto part = [](double x, double of) { return std::min(256.0, x < of ? std::floor(x * 256 / of) : 256.0); };
+
+	if (s.noise <= few || above >= queue || turned <= 0 || fcwnd < 1)
+		return 0;
+	double counted = std::floor(s.noise * (64 - std::min(48.0, 5 * log2_by_lines(fcwnd))) / 64);
+
+	if (counted <= few)
+		return 0;
+	double room = std::floor((counted - few) * (counted - few) / counted) * 10;
+
+	room = std::floor(room * part(queue - above, std::floor(s.noise * 5 / 4)) / 256);
+	room = std::floor(room * part(turned, std::floor(s.noise / 8)) / 256);
+	return std::min(room, 16.0 * p.t.rtt_epsilon_ns);
+}
+
 /* @path_base: D10, what other flows saw; 0 = unknown. */
 inline double target_delay(const State &s, const Params &p, unsigned hops, double fcwnd,
 			   u32 path_base)
@@ -150,7 +175,7 @@ inline double target_delay(const State &s, const Params &p, unsigned hops, doubl
 		break;
 	case SWIFT_TARGET_BASE_RTT_PLUS: /* D7 */
 		base = std::max(smallest + p.t.rtt_epsilon_ns, double(p.t.base_target_ns)) +
-		       noise_room(s, p, fcwnd);
+		       noise_room(s, p, fcwnd) + late_room(s, p, fcwnd, smallest);
 		break;
 	}
 	return std::min(base + flow_scaling(p, fcwnd), kU32Max);
@@ -230,13 +255,36 @@ inline bool is_small(const State &s, const Params &p, const Decisions &taken)
 }
 
 /*
+ * D18: the first delay of each round turns back, or goes on. Rounds further apart than 768 units
+ * of time tell nothing of each other.
+ */
+inline void feed_turns(State &s, const swift_sample &in, double delay)
+{
+	u32 round = u32(in.now_ns >> 12) & 0xffff, apart = (round - s.round) & 0xffff;
+	double now = std::clamp(std::floor(delay / 256), 1.0, 65535.0);
+	double last = s.round_delay[0], before = s.round_delay[1], turn = 0;
+
+	if (last && apart < in.rtt_ns >> 12)
+		return;
+	s.round = round;
+	s.round_delay[0] = now;
+	s.round_delay[1] = apart > 768 ? 0 : last;
+	if (!before || !last || apart > 768)
+		return;
+	if ((now < last) == (before < last))
+		turn = 16 * std::min(std::abs(now - last), std::abs(before - last));
+	turn = std::min({turn, std::floor(s.noise / 16) + 64, 65535.0});
+	s.turns += std::trunc((turn - s.turns) / 32);
+}
+
+/*
  * D14: what differs from the average is noise; the more there is, the longer the average, which
  * is at least of an eighth of the window's packets.
  * D16: where the window was small, of eight samples, whatever they differ by, which is noise only
  * near the target; and the law itself goes by the newest.
  * Returns what the law reacts to.
  */
-inline double feed_fabric_delay(State &s, const Params &p, double delay)
+inline double feed_fabric_delay(State &s, const Params &p, const swift_sample &in, double delay)
 {
 	double differs = std::abs(delay - s.fabric_delay);
 	double most = 4 * s.noise + 1024; /* what differs by more is an outlier */
@@ -246,6 +294,8 @@ inline double feed_fabric_delay(State &s, const Params &p, double delay)
 		s.fabric_delay = delay;
 		return delay;
 	}
+	feed_turns(s, in, delay);
+
 	bool small = s.small && s.fabric.cwnd < 4;
 
 	if (!small || s.near)
@@ -263,10 +313,10 @@ inline double feed_fabric_delay(State &s, const Params &p, double delay)
 
 /* --- Algorithm 1 -------------------------------------------------------------------- */
 
-/* Line 3. The clock may wrap. */
+/* Line 3. The clock may wrap, and is of 32 bits. */
 inline bool can_decrease(const Window &w, u64 now, u32 rtt)
 {
-	return now - w.t_last_decrease >= rtt;
+	return u32(now - w.t_last_decrease) >= rtt;
 }
 
 /* Lines 26 to 28; D1: only a smaller window is a decrease. */
@@ -275,7 +325,7 @@ inline void bound_and_note(Window &w, const Params &p, double cwnd_prev, u64 now
 	w.cwnd = p.clamp(w.cwnd);
 	w.cut = std::max(0.0, cwnd_prev - w.cwnd);
 	if (w.cut > 0)
-		w.t_last_decrease = now;
+		w.t_last_decrease = u32(now);
 }
 
 /* Lines 8 and 10, what a window grows by; D2, D3, D12, D15. */
@@ -410,6 +460,10 @@ inline double target_tolerance(const State &s, const Params &p, unsigned hops, u
 	double w = s.fabric.cwnd;
 	double bounded = wanted_noise_room(s, p, w - kUnit) > p.t.rtt_epsilon_ns;
 
+	/* At one packet there begins D18's room: what is compared stays on its side. */
+	if (w >= 1 && w < 1 + kUnit)
+		return target_delay(s, p, hops, w, path_base) - target_delay(s, p, hops, w + kUnit, path_base) +
+		       (1 + bounded) * 2e-5 * p.fs_range + 1 / 256. + bounded + 2;
 	return target_delay(s, p, hops, std::max(w - kUnit, kUnit), path_base) -
 	       target_delay(s, p, hops, w + kUnit, path_base) + (1 + bounded) * 2e-5 * p.fs_range +
 	       1 / std::sqrt(w) / 256 + bounded + 2;
@@ -495,7 +549,7 @@ inline Reading on_ack(State &s, const Params &p, const swift_sample &in, const D
 		r.base_sample = in.short_sized ? 0 : in.rtt_ns;
 		r.base_luck = base_luck(s, p);
 		feed_base_delay(s, p, in.now_ns, in.rtt_ns, in.short_sized);
-		r.reacted_fabric_delay = feed_fabric_delay(s, p, in.rtt_ns);
+		r.reacted_fabric_delay = feed_fabric_delay(s, p, in, in.rtt_ns);
 		bool fabric_below = below_fabric_target(r.reacted_fabric_delay);
 
 		s.starting = s.starting && fabric_below; /* D12 */
@@ -512,7 +566,7 @@ inline Reading on_ack(State &s, const Params &p, const swift_sample &in, const D
 		r.base_luck = base_luck(s, p);
 		feed_base_delay(s, p, in.now_ns, r.fabric_delay, in.short_sized);
 	}
-	r.reacted_fabric_delay = feed_fabric_delay(s, p, r.fabric_delay);
+	r.reacted_fabric_delay = feed_fabric_delay(s, p, in, r.fabric_delay);
 	bool fabric_below = below_fabric_target(r.reacted_fabric_delay);
 	bool endpoint_below = below(s.endpoint_delay, p.t.endpoint_target_ns, kEwmaTolerance,
 				    taken.endpoint_below_target, r.endpoint_tie);

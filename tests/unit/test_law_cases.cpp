@@ -270,6 +270,7 @@ TEST(decrease, follows_how_far_the_delay_is_from_the_target)
 	for (auto &c : cases) {
 		Flow f(plain({{"beta_milli", c.beta_milli}, {"max_mdf_milli", c.max_mdf_milli}}));
 
+		f.s.fabric.last_decrease_ns = u32(f.now_ns) - us(c.delay_us); /* an RTT ago: of 32 bits */
 		f.windows(10, 10).ack({.rtt_ns = us(c.delay_us)});
 		EXPECT_NEAR(f.fcwnd(), c.want, kCwndError) << c.delay_us;
 		EXPECT_EQ(f.v.fabric_action, SWIFT_DECREASE);
@@ -718,6 +719,88 @@ TEST(target, saturates_before_any_delay_was_seen)
 	Flow f;
 
 	EXPECT_EQ(swift_target_ns(&f.s, &f.p, 0, 0), SWIFT_U32_MAX);
+}
+
+/* A flow on hosts that come late: @noise_us of noise that turns by @turns_us, @above_us above a base of 100 us. */
+Flow late_flow(double cwnd, double noise_us = 40, double turns_us = 30, double above_us = 80)
+{
+	Flow f(tunables({{"rtt_epsilon_ns", us(20)}, {"fs_range_ns", 0}}));
+
+	f.ack({.rtt_ns = us(100), .cwnd_limited = false}).windows(cwnd, 1000);
+	f.s.noise_ns = us(noise_us);
+	f.s.turns_16ns = u16(us(turns_us) / 16);
+	f.s.fabric_ns = us(100 + above_us);
+	return f;
+}
+
+double late_room_us(const Flow &f)
+{
+	return swift_late_room_ns(&f.s, &f.p, us(100)) / 1000.;
+}
+
+TEST(target, D18_hosts_that_come_late_have_room)
+{
+	/* (40 - 12.5)^2 / 40 * 10 */
+	EXPECT_NEAR(late_room_us(late_flow(1)), 189, 0.1);
+	EXPECT_NEAR(late_room_us(late_flow(4)), 10 * 21.25 * 21.25 / 33.75, 0.1); /* 54 of 64 parts count */
+	EXPECT_NEAR(late_room_us(late_flow(64)), 10 * 8.75 * 8.75 / 21.25, 0.1); /* 34 */
+	EXPECT_NEAR(late_room_us(late_flow(60000, 100, 80)), 10 * 12.5 * 12.5 / 25, 0.1); /* and 16 at least */
+	EXPECT_NEAR(late_room_us(late_flow(1, 100, 80)), 320, 0.1); /* 16 rtt_epsilons at most */
+	EXPECT_EQ(late_room_us(late_flow(1, 12.5)), 0);
+	EXPECT_EQ(late_room_us(late_flow(0.999, 100, 80)), 0);
+
+	/* It is in the target, beside that of D14. */
+	Flow f = late_flow(1), g = late_flow(1, 40, 0);
+
+	EXPECT_NEAR(swift_target_ns(&f.s, &f.p, 0, 0) - swift_target_ns(&g.s, &g.p, 0, 0), us(189), 100);
+}
+
+TEST(target, D18_a_queue_has_none)
+{
+	/* It stands: 3.5 to 4.75 times the noise above the base. */
+	EXPECT_NEAR(late_room_us(late_flow(1, 40, 30, 140)), 189, 0.1);
+	EXPECT_NEAR(late_room_us(late_flow(1, 40, 30, 165)), 189 / 2., 0.5);
+	EXPECT_EQ(late_room_us(late_flow(1, 40, 30, 190)), 0);
+	/* It goes one way: turns of 5/16 to 7/16 of the noise. */
+	EXPECT_NEAR(late_room_us(late_flow(1, 40, 18)), 189, 0.1);
+	EXPECT_NEAR(late_room_us(late_flow(1, 40, 15)), 189 / 2., 1);
+	EXPECT_EQ(late_room_us(late_flow(1, 40, 12.5)), 0);
+}
+
+/* @delays_us: the first one of each round. Returns what they turn by. */
+double turns_us(const std::vector<double> &delays_us, u64 apart_ns = us(1000), int samples = 1)
+{
+	Flow f = late_flow(10, 40, 0);
+
+	for (double delay_us : delays_us) {
+		for (int i = 0; i < samples; i++) {
+			f.ack({.rtt_ns = us(i ? 1000 - delay_us : delay_us)});
+			f.s.noise_ns = us(40);
+		}
+		f.wait(apart_ns);
+	}
+	return f.s.turns_16ns * 0.016;
+}
+
+TEST(target, D18_noise_turns_back_and_a_queue_goes_on)
+{
+	std::vector<double> noise, queue, one_way;
+
+	for (int i = 0; i < 400; i++) {
+		noise.push_back(i % 2 ? 120 : 150);
+		queue.push_back(120 + 10 * (i % 20 < 10 ? i % 10 : 10 - i % 10));
+		one_way.push_back(120 + i);
+	}
+	EXPECT_NEAR(turns_us(noise), 30, 1);
+	EXPECT_LT(turns_us(queue), 3);
+	EXPECT_EQ(turns_us(one_way), 0);
+	/* A round's other samples do not count; nor does what is 3 ms apart, nor more than the noise. */
+	EXPECT_NEAR(turns_us(noise, us(1000), 3), 30, 1);
+	EXPECT_EQ(turns_us(noise, us(3200)), 0);
+	EXPECT_NEAR(turns_us(noise, us(3100)), 30, 1);
+	for (double &delay_us : noise)
+		delay_us = delay_us > 130 ? 900 : 120;
+	EXPECT_NEAR(turns_us(noise), 41, 1);
 }
 
 TEST(base_delay, D7_goes_an_eighth_of_the_way_as_far_as_it_may_be_luck)
@@ -1822,7 +1905,7 @@ TEST(timeout, at_the_threshold_resets_to_min_cwnd_without_asking)
 		EXPECT_TRUE(f.timeout(us(100))); /* the same ns: no can_decrease */
 		EXPECT_EQ(f.s.fabric.cwnd_q16, f.p.min_cwnd_q16);
 		EXPECT_EQ(f.s.endpoint.cwnd_q16, f.p.min_cwnd_q16);
-		EXPECT_EQ(f.s.fabric.last_decrease_ns, f.now_ns);
+		EXPECT_EQ(f.s.fabric.last_decrease_ns, u32(f.now_ns));
 		EXPECT_TRUE(f.timeout(us(100)));
 	}
 }

@@ -103,7 +103,7 @@ swift_window draw_window(Draw &d, const swift_params &p, u64 now_ns, u32 rtt_ns)
 {
 	swift_window w = {};
 
-	w.last_decrease_ns = now_ns - draw_age(d, rtt_ns);
+	w.last_decrease_ns = u32(now_ns - draw_age(d, rtt_ns));
 	w.cwnd_q16 = d.any32(p.min_cwnd_q16, p.max_cwnd_q16);
 	w.undo_cwnd_q16 = d.one_in(4) ? 0 : d.any32(p.min_cwnd_q16, p.max_cwnd_q16);
 	return w;
@@ -128,8 +128,32 @@ swift_state draw_state(Draw &d, const swift_params &p, u64 now_ns)
 	s.fabric_ns = d.one_in(4) ? 0 : draw_rtt(d, p);
 	s.small = u8(d.below(3));
 	s.noise_ns = d.one_in(4) ? draw_rtt(d, p) : u32(d.below(2 * (p.rtt_epsilon_ns + 1ULL)));
+	s.turns_16ns = u16(d.one_in(4) ? d.below(65536) : d.below(std::min(s.noise_ns / 16 + 1, 65535U)));
+	s.round_4us = u16((now_ns - draw_age(d, draw_rtt(d, p))) >> 12);
+	for (u16 &delay : s.delay_256ns)
+		delay = u16(d.one_in(4) ? 0 : std::min(draw_rtt(d, p) >> 8, 65535U));
 	s.retx_cnt = u8(d.one_in(2) ? d.below(4) : d.below(256));
 	return s;
+}
+
+/* D18 wants much at once, too: noise of hosts whose mean delay is not far above the base. */
+void draw_late(Draw &d, const swift_params &p, swift_state &s, u64 now_ns)
+{
+	u32 base_ns = d.any32(1, 100'000);
+
+	s.noise_ns = d.any32(1, 2 * p.rtt_epsilon_ns + 200'000);
+	s.turns_16ns = u16(std::min<u64>(d.below(s.noise_ns / 16 + 1), 65535));
+	s.base.since_ns = now_ns;
+	s.base.delay_ns[0] = s.base.delay_ns[1] = base_ns;
+	s.fabric_ns = u32(std::min<u64>(base_ns + d.below(6 * u64(s.noise_ns) + 1), SWIFT_U32_MAX));
+}
+
+/* A delay of that noise, a round later. */
+u32 draw_late_delay(Draw &d, const swift_state &s)
+{
+	u64 base_ns = swift_base_ns(&s.base) == SWIFT_U32_MAX ? 0 : swift_base_ns(&s.base);
+
+	return u32(std::min<u64>(base_ns + 1 + d.below(8 * u64(s.noise_ns) + 1), SWIFT_U32_MAX));
 }
 
 /* D16 wants much at once: now and then a small window, and delays about its target. */
@@ -160,6 +184,7 @@ struct Counts {
 	u64 steps, acks, ties, cut_ties;
 	u64 fabric[4], endpoint[4]; /* by enum swift_action */
 	u64 near, away; /* D16 */
+	u64 late, turns; /* D18 */
 	u64 ceilings, clamps, resets, events[EVENTS];
 };
 
@@ -203,17 +228,17 @@ std::string Step::story() const
 	std::snprintf(text, sizeof(text),
 		      "event %d now %llu rtt %u | remote %u local %u acked %u hops %u expected %u "
 		      "echo %u limited %u path %u short %u\n"
-		      "before f %u (dec %llu) e %u (dec %llu) ewma %u has %u retx %u base %u %u\n"
-		      "after  f %u (dec %llu) e %u (dec %llu) ewma %u target %u actions %u %u\n",
+		      "before f %u (dec %u) e %u (dec %u) ewma %u has %u retx %u base %u %u\n"
+		      "after  f %u (dec %u) e %u (dec %u) ewma %u target %u actions %u %u\n",
 		      event, (unsigned long long)now_ns, rtt_ns, in.remote_ns, in.local_ns,
 		      in.acked_pkts, in.hops, in.echo_expected, in.has_echo, in.cwnd_limited, in.path_base_ns, in.short_sized,
-		      before.fabric.cwnd_q16, (unsigned long long)before.fabric.last_decrease_ns,
+		      before.fabric.cwnd_q16, before.fabric.last_decrease_ns,
 		      before.endpoint.cwnd_q16,
-		      (unsigned long long)before.endpoint.last_decrease_ns, before.endpoint_ns,
+		      before.endpoint.last_decrease_ns, before.endpoint_ns,
 		      before.has_endpoint, before.retx_cnt, before.base.delay_ns[0],
 		      before.base.delay_ns[1], after.fabric.cwnd_q16,
-		      (unsigned long long)after.fabric.last_decrease_ns, after.endpoint.cwnd_q16,
-		      (unsigned long long)after.endpoint.last_decrease_ns, after.endpoint_ns,
+		      after.fabric.last_decrease_ns, after.endpoint.cwnd_q16,
+		      after.endpoint.last_decrease_ns, after.endpoint_ns,
 		      out.fabric_target_ns, out.fabric_action, out.endpoint_action);
 	s = text;
 #define SWIFT_X(name, def, lo, hi, doc) s += #name "=" + std::to_string(t.name) + " ";
@@ -226,7 +251,7 @@ void check_window(Step &st, Counts &n, const char *which, const swift_window &be
 		  const swift_window &after, const oracle::Window &want, double tolerance)
 {
 	/* A cut of less than a unit is none to the fixed-point law, and so not noted. */
-	u64 noted_ns = want.cut > 0 && want.cut < kUnit ? before.last_decrease_ns :
+	u32 noted_ns = want.cut > 0 && want.cut < kUnit ? before.last_decrease_ns :
 							  want.t_last_decrease;
 
 	st.near(which, after.cwnd_q16 * kUnit, want.cwnd, tolerance);
@@ -281,6 +306,13 @@ void check_verdict(Step &st, Counts &n)
 	st.near("filtered fabric delay", st.after.fabric_ns, st.expected.fabric_delay,
 		std::abs(st.after.fabric_ns - r.fabric_target) <= r.target_tolerance ? r.target_tolerance : 0); /* D16 */
 	st.near("noise", st.after.noise_ns, st.expected.noise, 0);
+	st.near("turns", st.after.turns_16ns, st.expected.turns, 0);
+	st.near("round", st.after.round_4us, st.expected.round, 0);
+	for (int i = 0; i < 2; i++)
+		st.near("delay of a round", st.after.delay_256ns[i], st.expected.round_delay[i], 0);
+	n.late += st.p.target_policy == SWIFT_TARGET_BASE_RTT_PLUS &&
+		  swift_late_room_ns(&st.after, &st.p, swift_path_base_ns(&st.after, st.in.path_base_ns)) > 0;
+	n.turns += st.after.turns_16ns != st.before.turns_16ns;
 	st.near("target", out.fabric_target_ns, r.fabric_target, r.target_tolerance);
 	st.check(out.clamped == r.clamped, "clamped");
 
@@ -420,13 +452,16 @@ TEST(law, agrees_with_the_oracle_on_random_steps)
 	swift_state s;
 	u64 now_ns = 0;
 	int failures = 0;
+	bool late = false;
 
 	for (n.steps = 0; n.steps < steps && failures < 5; n.steps++) {
 		if (n.steps % 16 == 0) {
 			const bool small = d.one_in(4);
 
+			late = d.one_in(4);
+
 			t = draw_tunables(d);
-			if (small)
+			if (small || late)
 				t.target_policy = SWIFT_TARGET_BASE_RTT_PLUS;
 			swift_params_prepare(&p, &t);
 			p.late_news = d.one_in(2);
@@ -434,8 +469,10 @@ TEST(law, agrees_with_the_oracle_on_random_steps)
 			s = draw_state(d, p, now_ns);
 			if (small)
 				draw_small(d, p, s);
+			if (late)
+				draw_late(d, p, s, now_ns);
 		}
-		now_ns += d.one_in(4) ? 0 : d.log_uniform(1, seconds(20));
+		now_ns += d.one_in(4) ? 0 : late ? d.below(4'000'000) : d.log_uniform(1, seconds(20));
 
 		Event event = d.one_in(4) ? Event(d.below(EVENTS)) : ACK;
 		Step st = {t, p, s, s, {}, {}, {}, {}, now_ns, draw_rtt(d, p), event, ""};
@@ -445,6 +482,11 @@ TEST(law, agrees_with_the_oracle_on_random_steps)
 			st.in = draw_sample(d, p, now_ns);
 			if (swift_small_ns(&s, &p) && d.one_in(2)) {
 				st.in.rtt_ns = draw_about_target(d, p, s);
+				st.in.remote_ns = st.in.local_ns = st.in.path_base_ns = 0;
+				st.in.has_echo = 1;
+			}
+			if (late && !d.one_in(4)) {
+				st.in.rtt_ns = draw_late_delay(d, s);
 				st.in.remote_ns = st.in.local_ns = st.in.path_base_ns = 0;
 				st.in.has_echo = 1;
 			}
@@ -473,13 +515,16 @@ TEST(law, agrees_with_the_oracle_on_random_steps)
 	EXPECT_GT(n.resets * 200, steps);
 	EXPECT_GT(n.near * 200, n.acks);
 	EXPECT_GT(n.away * 200, n.acks);
+	EXPECT_GT(n.late * 100, n.acks);
+	EXPECT_GT(n.turns * 100, n.acks);
 	std::printf("%llu steps: ties %llu, of a cut with a unit %llu, ceiling %llu, clamped %llu, "
-		    "resets %llu, near %llu, away %llu\nfabric none/hold/up/down %llu/%llu/%llu/%llu, "
+		    "resets %llu, near %llu, away %llu, late %llu, turns %llu\nfabric none/hold/up/down %llu/%llu/%llu/%llu, "
 		    "endpoint %llu/%llu/%llu/%llu\n",
 		    (unsigned long long)n.steps, (unsigned long long)n.ties,
 		    (unsigned long long)n.cut_ties, (unsigned long long)n.ceilings,
 		    (unsigned long long)n.clamps, (unsigned long long)n.resets,
 		    (unsigned long long)n.near, (unsigned long long)n.away,
+		    (unsigned long long)n.late, (unsigned long long)n.turns,
 		    (unsigned long long)n.fabric[0], (unsigned long long)n.fabric[1],
 		    (unsigned long long)n.fabric[2], (unsigned long long)n.fabric[3],
 		    (unsigned long long)n.endpoint[0], (unsigned long long)n.endpoint[1],
