@@ -208,7 +208,7 @@ def params__are_told_in_the_result():
         one = experiment.read("fig22", {}, 1.0, asked)
         found = results.assemble(one, experiment.cases(one), one.ccs, 1, [], "6.12", "abc")
         says(text.tunables_line(found), "Swift's tunables: ", *words)
-        found["summary"] = results.summarise([entry(case="none", goodput_bps=1)])
+        found["summary"] = results.summarise(results.by_law([entry(case="none", goodput_bps=1)]))
         says(text.experiment(found), text.tunables_line(found))
 
 

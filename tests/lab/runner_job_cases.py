@@ -210,6 +210,6 @@ def hosts__are_told_in_the_result():
     found = results.assemble(one, experiment.cases(one), ["swift", "dctcp", "cubic", "bbr"], 1, [], "6.12", "abc")
     same(text.hosts_line(found), "hosts: pfifo_fast, ideal; initial window 7 packets (swift), 67 packets (dctcp), 10 packets (cubic bbr)")
     same(laws.initial_window(laws.resolve("swift", {})), 1)
-    found["summary"] = results.summarise([entry(goodput_bps=1)])
+    found["summary"] = results.summarise(results.by_law([entry(goodput_bps=1)]))
     says(text.experiment(found), text.hosts_line(found))
     same(text.about({"parameters": {"laws": {}}}), [])

@@ -5,7 +5,7 @@ import os
 import pathlib
 import tempfile
 
-from lab import experiment, params, results, text
+from lab import cli, experiment, params, results, text
 from runner_common import RAW, cases_of, entry, mistake, near, same, says
 
 
@@ -26,7 +26,7 @@ def factors__are_of_each_tunable_alone():
 def factors__become_a_grid():
     rows = [entry(case=f"{setup}-{name}", goodput_bps=value * scale_) for setup, scale_ in (("a", 10), ("b", 100))
             for name, value in (("nothing set", 2), ("ai_milli x1/2", 1), ("ai_milli x2", 3))]
-    found = {"axes": [{"cases": {}}, {"factors": [0.5, 2]}], "summary": results.summarise(rows),
+    found = {"axes": [{"cases": {}}, {"factors": [0.5, 2]}], "summary": results.summarise(results.by_law(rows)),
              "columns": [{"heading": "throughput", "metric": "goodput_bps"}]}
     tunables, columns, cells = text.grid(found, "goodput_bps")
     same([tunables, columns], [["ai_milli"], [("a", "x1/2"), ("a", "x2"), ("b", "x1/2"), ("b", "x2")]])
@@ -44,13 +44,13 @@ def table__has_the_experiments_own_columns_first():
 
 
 def summary__is_of_medians():
-    rows = results.summarise([entry(seed=s, a=v, b={"c": v}) for s, v in ((1, 5), (2, 1), (3, 3))])
+    rows = results.summarise(results.by_law([entry(seed=s, a=v, b={"c": v}) for s, v in ((1, 5), (2, 1), (3, 3))]))
     same(rows[0]["metrics"]["b.c"], {"median": 3.0, "min": 1, "max": 5})
     same(rows[0]["seeds"], 3)
 
 
 def verdicts():
-    rows = results.summarise([entry(a=10), entry(cc="gcn", case="x", a=20)])
+    rows = results.by_law([entry(a=10), entry(cc="gcn", case="x", a=20)])
 
     def verdict(scale=1.0, **one):
         return results.judge({"what": "", **one}, rows, scale)["verdict"]
@@ -67,9 +67,45 @@ def verdicts():
     same(verdict(of="swift.b", min=1), "not measured")
 
 
+def verdict__is_of_all_seeds():
+    found = results.by_law([entry(seed=1, a=10), entry(seed=2, a=12), entry(seed=3, a=14), entry("gcn", seed=1, a=5),
+                            entry("gcn", seed=2, a=3), entry("gcn", seed=3, a=7)])
+
+    def judged(**one):
+        told = results.judge({"what": "", "of": "swift.a", **one}, found, 1)
+        return [told[key] for key in ("ours", "least", "most", "verdict")]
+
+    same(judged(min=10), [12, 10, 14, "met"])
+    same(judged(min=11), [12, 10, 14, "met by 2 of 3 seeds"])
+    same(judged(max=11), [12, 10, 14, "missed"])
+    same(judged(over="gcn.a", min=2), [2, 2, 4, "met"])  # each seed's ratio, not the medians'
+    found = results.by_law([entry(seed=1, a=10), entry(seed=2, a=12), entry("gcn", seed=1, a=5), entry("gcn", seed=2, a=0)])
+    same(judged(over="gcn.a", min=2), [None, None, None, "division by 0"])
+
+
+def report__has_nothing_set_beside_it():
+    def result(name, law, a, scale=1):
+        return {"experiment": "x", "git": "abc", "parameters": {"tunables": {"set": name}, "seeds": 1, "scale": scale, "set": {}, "laws": {"swift": {"law": "swift"}, "bbr": {"law": "bbr"}}},
+                "runs": [], "summary": results.summarise(results.by_law([entry(goodput_bps=a), entry("bbr", goodput_bps=9e9)])),
+                "expectations": [{"what": "throughput", "unit": "Gb/s", "paper": 4e9, "ours": a, "least": a, "most": a + law,
+                                  "min": 3e9, "max": None, "verdict": name}]}
+
+    both = text.with_nothing_set(result("t1", 0, 5e9), result("defaults", 1e9, 2e9))
+    same([line.split()[0] for line in text.rows_table(both).splitlines()[1:]], ["swift", "swift,", "bbr"])
+    same(text.expectation_rows(both), [["", "paper", "nothing set", "verdict", "t1", "verdict", "limit"],
+                                       ["throughput", "4 Gb/s", "2 Gb/s (2..3)", "defaults", "5 Gb/s", "t1", ">= 3 Gb/s"]])
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "x.json")
+        results.write(path, results.dump({"version": results.VERSION, "experiments": [result("t1", 0, 1)]}))
+        says(mistake(cli.beside, [result("t1", 0, 1)], path), path, "x has the tunables t1", "expected defaults")
+        says(mistake(cli.beside, [{"experiment": "y"}], path), path, "no y")
+        results.write(path, results.dump({"version": results.VERSION, "experiments": [result("defaults", 0, 1, 0.5)]}))
+        says(mistake(cli.beside, [result("t1", 0, 1)], path), path, "x has scale 0.5; expected 1")
+
+
 def compare__tells_what_moved():
     def result(*values, hosts=3):
-        return {"parameters": {"hosts": hosts}, "summary": results.summarise([entry(seed=i, a=v, b=1) for i, v in enumerate(values)])}
+        return {"parameters": {"hosts": hosts}, "summary": results.summarise(results.by_law([entry(seed=i, a=v, b=1) for i, v in enumerate(values)]))}
     found = results.compare(result(100, 101), result(120, 121))
     same([(m["metric"], m["beyond_spread"], found["parameters"]) for m in found["moved"]], [("a", True, [])])
     near(found["moved"][0]["change"], 20 / 100.5, 1e-6)

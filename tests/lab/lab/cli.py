@@ -95,6 +95,7 @@ def build_parser():
 
     report = commands.add_parser("report", help="a report from a result")
     report.add_argument("file", metavar="FILE.json")
+    report.add_argument("--beside", metavar="FILE.json", help="the same with nothing set (run --defaults): shown beside it")
     form = report.add_mutually_exclusive_group(required=True)
     form.add_argument("--html", metavar="FILE", help="as one page")
     form.add_argument("--markdown", metavar="DIR", help="as a page of each experiment, with plots as SVG")
@@ -347,8 +348,27 @@ def exec_command(options):
         guests.end_all()
 
 
+def beside(found, path):
+    """The results, each with what it is with nothing set, of another file."""
+    others = {one["experiment"]: one for one in results.read(path)}
+    for one in found:
+        other = others.get(one["experiment"])
+        if not other:
+            raise Mistake(f"{path}: no {one['experiment']}")
+        told = other["parameters"].get("tunables", {}).get("set")
+        if told != "defaults":
+            raise Mistake(f"{path}: {one['experiment']} has the tunables {told}; expected defaults (run --defaults)")
+        for key in "seeds", "scale", "set":
+            if one["parameters"][key] != other["parameters"][key]:
+                raise Mistake(f"{path}: {one['experiment']} has {key} {other['parameters'][key]}; expected "
+                              f"{one['parameters'][key]}, as what it stands beside")
+    return [text.with_nothing_set(one, others[one["experiment"]]) for one in found]
+
+
 def report_command(options):
     found = results.read(options.file)
+    if options.beside:
+        found = beside(found, options.beside)
     if options.html:
         write_report(found, options.html)
     else:

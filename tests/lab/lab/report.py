@@ -34,7 +34,7 @@ def svg(figure):
 
 def colours(result):
     """Of each law, the same in all plots."""
-    return dict(zip(result["parameters"]["ccs"], COLOURS * 10))
+    return dict(zip(dict.fromkeys([*result["parameters"]["ccs"], *(row["cc"] for row in result["summary"])]), COLOURS * 10))
 
 
 def axes_of(title="", **settings):
@@ -208,7 +208,7 @@ def render(results):
     plt.rcParams.update(STYLE)
     template = jinja2.Environment(autoescape=True, trim_blocks=True).from_string(TEMPLATE.read_text(encoding="utf-8"))
     return template.render(results=results, plots=plots, columns=text.columns_of, cell=text.cell, label=text.label,
-                           figure=text.figure, limit=text.limit, parameters_line=text.parameters_line,
+                           expectations=text.expectation_rows, parameters_line=text.parameters_line,
                            about=text.about, complaints=text.complaints)
 
 

@@ -28,32 +28,42 @@ def metrics_of(run):
     return flatten({k: v for k, v in run.items() if k not in NO_METRIC})
 
 
-def summarise(runs):
-    """A row for each law and case, in the order of the runs: {metric: {median, min, max}}."""
-    rows = {}
+def by_law(runs):
+    """{(law, case): {seed: {metric: number}}}, in the order of the runs."""
+    found = {}
     for run in runs:
-        rows.setdefault((run["cc"], run["case"]), []).append(metrics_of(run))
+        found.setdefault((run["cc"], run["case"]), {})[run["seed"]] = metrics_of(run)
+    return found
+
+
+def spread(values):
+    return {"median": measure.rounded(float(statistics.median(values))), "min": min(values), "max": max(values)}
+
+
+def summarise(found):
+    """A row for each law and case of by_law(): {metric: {median, min, max}}."""
     result = []
-    for (cc, case), found in rows.items():
+    for (cc, case), seeds in found.items():
+        rows = list(seeds.values())
         # A figure that not all seeds have is no figure.
-        keys = [key for key in found[0] if all(key in one for one in found)]
-        result.append({"cc": cc, "case": case, "seeds": len(found), "metrics": {
-            key: {"median": measure.rounded(float(statistics.median(one[key] for one in found))),
-                  "min": min(one[key] for one in found), "max": max(one[key] for one in found)} for key in keys}})
+        keys = [key for key in rows[0] if all(key in row for row in rows)]
+        result.append({"cc": cc, "case": case, "seeds": len(rows),
+                       "metrics": {key: spread([row[key] for row in rows]) for key in keys}})
     return result
 
 
 # --- Expectations ----------------------------------------------------------------------
 
-def find(summary, of):
-    """(median or None, why not) of LAW[/CASE].METRIC."""
+def find(found, of):
+    """({seed: value}, why there is none) of LAW[/CASE].METRIC in by_law()."""
     name, _, metric = of.partition(".")
     cc, _, case = name.partition("/")
-    for row in summary:
-        if (row["cc"], row["case"]) == (cc, case):
-            value = row["metrics"].get(metric)
-            return (value["median"], "") if value else (None, "not measured")
-    return None, "not run"
+    seeds = found.get((cc, case))
+    if not seeds:
+        return {}, "not run"
+    if not all(metric in metrics for metrics in seeds.values()):
+        return {}, "not measured"
+    return {seed: metrics[metric] for seed, metrics in seeds.items()}, ""
 
 
 def limits(one, scale):
@@ -66,22 +76,33 @@ def limits(one, scale):
     return one.get("min"), one.get("max")
 
 
-def judge(one, summary, scale):
-    """An expectation's line: verdict is met, missed, or why it cannot be said."""
-    ours, why = find(summary, one["of"])
-    if ours is not None and one.get("over"):
-        other, why = find(summary, one["over"])
-        ours = ours / other if other else None
+def judge(one, found, scale):
+    """An expectation's line, of by_law(). `ours` is the median, a ratio's of each seed's ratio; verdict is met, if each
+    seed's figure meets it; missed, if the median does not; or what else is to say."""
+    values, why = find(found, one["of"])
+    if values and one.get("over"):
+        others, why = find(found, one["over"])
+        # Not of some seeds: one without a ratio leaves none.
+        values = {seed: value / others[seed] for seed, value in values.items()} if all(map(others.get, values)) else {}
         why = why or "division by 0"
-    least, most = limits(one, scale)
-    if ours is None:
+    ours = spread(values.values()) if values else {"median": None, "min": None, "max": None}
+    lower, upper = limits(one, scale)
+
+    def meets(value):
+        return (lower is None or value >= lower) and (upper is None or value <= upper)
+
+    if not values:
         verdict = why
-    elif least is None and most is None:
+    elif lower is None and upper is None:
         verdict = "not judged at this scale" if scale < 1 else "not judged"
+    elif not meets(ours["median"]):
+        verdict = "missed"
     else:
-        verdict = "met" if (least is None or ours >= least) and (most is None or ours <= most) else "missed"
+        missed = sum(not meets(value) for value in values.values())
+        verdict = f"met by {len(values) - missed} of {len(values)} seeds" if missed else "met"
     return {"what": one["what"], "of": one["of"], "over": one.get("over", ""), "unit": one.get("unit", ""),
-            "paper": one.get("paper"), "ours": measure.rounded(ours), "min": least, "max": most, "verdict": verdict}
+            "paper": one.get("paper"), "ours": measure.rounded(ours["median"]), "least": measure.rounded(ours["min"]),
+            "most": measure.rounded(ours["max"]), "min": lower, "max": upper, "verdict": verdict}
 
 
 def tunables(experiment):
@@ -100,7 +121,7 @@ def hosts(cases, ccs):
 
 def assemble(experiment, cases, ccs, seeds, runs, kernel, describe):
     """The whole result. `cases` resolved, `runs` in order."""
-    summary = summarise(runs)
+    found = by_law(runs)
     return {
         "version": VERSION,
         "experiment": experiment.id,
@@ -116,8 +137,8 @@ def assemble(experiment, cases, ccs, seeds, runs, kernel, describe):
         "plots": experiment.raw.get("plot", []),
         "columns": experiment.raw.get("column", []),
         "runs": runs,
-        "summary": summary,
-        "expectations": [judge(one, summary, experiment.scale) for one in experiment.raw.get("expect", [])],
+        "summary": summarise(found),
+        "expectations": [judge(one, found, experiment.scale) for one in experiment.raw.get("expect", [])],
     }
 
 

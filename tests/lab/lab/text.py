@@ -92,10 +92,31 @@ def rows_table(result):
     return layout(rows)
 
 
+def with_nothing_set(result, beside):
+    """The result with what `beside`, the same experiment with nothing set, has of Swift: each row and run after its own,
+    and each expectation's as its "beside"."""
+    of_swift = [cc for cc, law in beside["parameters"]["laws"].items() if law["law"] == "swift"]
+
+    def both(key):
+        def whose(row):
+            return row["cc"], row["case"], row.get("seed")
+
+        others = {whose(row): row | {"cc": f"{row['cc']}, nothing set"} for row in beside[key] if row["cc"] in of_swift}
+        return [one for row in result[key] for one in (row, others.get(whose(row))) if one]
+
+    found = {one["what"]: one for one in beside["expectations"]}
+    return result | {"summary": both("summary"), "runs": both("runs"), "beside_git": beside["git"],
+                     "expectations": [one | {"beside": found.get(one["what"])} for one in result["expectations"]]}
+
+
+def number(value, unit):
+    return f"{value / UNITS.get(unit, 1):.5g}"
+
+
 def figure(value, unit):
     if value is None:
         return "-"
-    return f"{value / UNITS.get(unit, 1):.5g}" + (f" {unit}" if unit else "")
+    return number(value, unit) + (f" {unit}" if unit else "")
 
 
 def limit(one):
@@ -105,11 +126,31 @@ def limit(one):
     return f">= {low}" if low else f"<= {high}" if high else "-"
 
 
+def ours(one):
+    """The median, and where seeds differ their range."""
+    shown = figure(one["ours"], one["unit"])
+    if one.get("least") is None:
+        return shown
+    low, high = (number(one[key], one["unit"]) for key in ("least", "most"))
+    return shown if low == high else f"{shown} ({low}..{high})"
+
+
+def expectation_rows(result):
+    """Cells of the table of the paper's figures and ours, its head first; with_nothing_set() has two of ours."""
+    if any(one.get("beside") for one in result["expectations"]):
+        rows = [["", "paper", "nothing set", "verdict", result["parameters"]["tunables"]["set"], "verdict", "limit"]]
+        rows += [[one["what"], figure(one["paper"], one["unit"]), ours(one["beside"]) if one["beside"] else "-",
+                  one["beside"]["verdict"] if one["beside"] else "not run", ours(one), one["verdict"], limit(one)]
+                 for one in result["expectations"]]
+    else:
+        rows = [["", "paper", "ours", "verdict", "limit"]]
+        rows += [[one["what"], figure(one["paper"], one["unit"]), ours(one), one["verdict"], limit(one)]
+                 for one in result["expectations"]]
+    return rows
+
+
 def expectations(result):
-    rows = [["", "paper", "ours", "limit", "verdict"]]
-    rows += [[one["what"], figure(one["paper"], one["unit"]), figure(one["ours"], one["unit"]), limit(one),
-              one["verdict"]] for one in result["expectations"]]
-    return layout(rows)
+    return layout(expectation_rows(result))
 
 
 def parameters_line(result):
@@ -142,8 +183,9 @@ def hosts_line(result):
 
 
 def about(result):
-    """Lines: whose tunables, which hosts."""
-    return list(filter(None, (tunables_line(result), hosts_line(result))))
+    """Lines: whose tunables, what stands beside them, which hosts."""
+    nothing = f"nothing set: source {result['beside_git']}" if "beside_git" in result else ""
+    return list(filter(None, (tunables_line(result), nothing, hosts_line(result))))
 
 
 def has_swift(result):
