@@ -14,8 +14,9 @@ usage_error() { say "$* (see $me --help)"; exit 2; }
 help_text() { sed -n '/^#:/s/^#: \{0,1\}//p' "$0"; }
 
 # Runs apt-get. While another apt is at work (a new machine upgrades itself, for minutes), waits, and
-# says so: apt's own waiting knows only dpkg's lock. On failure refreshes the package lists and tries
-# once more: that mends both a network hiccup and lists older than the archive.
+# says so, once: apt's own waiting knows only dpkg's lock, says so each second, and then not who has it.
+# On failure refreshes the package lists and tries once more: that mends both a network hiccup and lists
+# older than the archive.
 apt_retry() { # apt-get ARG...
 	apt_patient "$@" && return
 	[ "$(id -u)" = 0 ] || return 1
@@ -30,7 +31,7 @@ apt_patient() { # apt-get ARG...
 	local errors said='' end=$((SECONDS + apt_lock_wait_s)) status
 	errors=$(mktemp) || return
 	while :; do
-		"$1" -o DPkg::Lock::Timeout=10 "${@:2}" 2>"$errors"
+		"$1" -o DPkg::Lock::Timeout=0 "${@:2}" 2>"$errors"
 		status=$?
 		if [ $status = 0 ] || ! grep -qE 'Could not get lock|Unable to (acquire|lock)' "$errors"; then
 			break

@@ -632,14 +632,15 @@ TEST(ab, too_few_runs_say_so)
 
 TEST(ab, what_is_said_of_answers_is_read_again)
 {
-	const RrRun run{"swift", 3, {1, 2}, 1.5, {10, 20, 30}, 4, 5};
+	const RrRun run{"swift", 3, {1, 2}, 1.5, {10, 20, 30}, 4, 5, 0.25};
 	const auto read = parse_rr(rr_json(run));
 
 	ASSERT_TRUE(read) << read.error().text();
 	EXPECT_EQ(*read, run);
 	for (const char *text : {"", "[]", "{}", R"({"schema":2})", R"({"error":"no"})",
 				 R"({"schema":1,"cc":"a","count":1,"of_each":[],"seconds":1,"times_ns":[],"retransmits":0,"segments":0})",
-				 R"({"schema":1,"cc":"a","count":2,"of_each":[],"seconds":1,"times_ns":[2,1],"retransmits":0,"segments":0})"})
+				 R"({"schema":1,"cc":"a","count":2,"of_each":[],"seconds":1,"times_ns":[2,1],"retransmits":0,"segments":0})",
+				 R"({"schema":1,"cc":"a","count":1,"of_each":[],"seconds":1,"times_ns":[2],"retransmits":0,"segments":0,"waited_s":-1})"})
 		EXPECT_FALSE(parse_rr(text)) << text;
 	const auto bytes = rr_head({"dctcp", 100, 64000});
 
@@ -708,6 +709,54 @@ TEST(ab, answers_come_beside_the_flows_or_alone)
 		for (const AbCommand &c : hosts.asked)
 			EXPECT_NE(c.argv[0], "iperf3");
 	}
+}
+
+// Questions that were asked before the flows began, or after they ended, say nothing of the flows' queue.
+TEST(ab, answers_count_where_all_flows_ran_beside_them)
+{
+	const auto reasons = [](double flows_ended_s, double answers_ended_s, double waited_s) {
+		FakeHosts hosts;
+		Quiet quiet;
+		AbOptions o = options();
+		const auto answers = hosts.answers, iperf = hosts.iperf;
+
+		o.runs = "1";
+		o.cc = "reno,cubic";
+		o.rr = "1";
+		o.duration = "10";
+		o.warmup = "2";
+		hosts.iperf = [&](const AbCommand &c) {
+			AbOutput output = iperf(c);
+
+			output.ended_s = flows_ended_s;
+			return output;
+		};
+		hosts.answers = [&](const AbCommand &c) {
+			AbOutput output = answers(c);
+			RrRun run = *parse_rr(output.out);
+
+			run.waited_s = waited_s;
+			output.out = rr_json(run);
+			output.ended_s = answers_ended_s;
+			return output;
+		};
+		const AbResult r = result_of(o, hosts, quiet);
+
+		EXPECT_EQ(r.runs.size() + r.failed.size(), 2U);
+		return r.failed.empty() ? std::string() : r.failed[0].reason;
+	};
+
+	/* Flows of 13 s, of which 2 are the warm-up; questions of 12. */
+	EXPECT_EQ(reasons(13, 12, 0), "");
+	EXPECT_EQ(reasons(15.4, 12, 0), "") << "the warm-up and a twentieth of the time";
+	EXPECT_EQ(reasons(13, 13.4, 0), "") << "the second more and a twentieth";
+	EXPECT_EQ(reasons(13, 20, 7.5), "") << "the last answer was late, not its question";
+	EXPECT_EQ(reasons(16.5, 12, 0),
+		  "the questions from this host to 10.0.0.2 were asked for 8.5 of their 10 s beside the flows from this host to "
+		  "10.0.0.2, which began 3.5 s later (a longer --warmup and --duration bear that)");
+	EXPECT_NE(reasons(13, 15, 0).find("8.0 of their 10 s"), std::string::npos);
+	EXPECT_NE(reasons(13, 15, 0).find("began 3.0 s earlier"), std::string::npos);
+	EXPECT_NE(reasons(40, 12, 0).find("for 0.0 of"), std::string::npos);
 }
 
 TEST(ab, who_does_not_answer_is_named_with_what_to_do)
@@ -946,9 +995,11 @@ TEST_F(Processes, output_errors_and_status)
 	const auto o = hosts_->run({{"", {"sh", "-c", "echo out; echo one >&2; echo two >&2; exit 3"}},
 				    {"", {"no-such-command-anywhere"}},
 				    {"", {"sh", "-c", "kill -9 $$"}},
-				    {"", {"sh", "-c", "head -c 3000000 /dev/zero | tr '\\0' x"}}},
+				    {"", {"sh", "-c", "head -c 3000000 /dev/zero | tr '\\0' x"}},
+				    {"", {"sleep", "0.3"}}},
 				   20, {});
 
+	EXPECT_GE(o[4].ended_s, 0.3);
 	EXPECT_EQ(o[0].status, 3);
 	EXPECT_EQ(o[0].out, "out\n");
 	EXPECT_EQ(o[0].complaint("-"), "two");

@@ -111,6 +111,8 @@ TEST_F(Cli, wrong_usage_is_one_line_and_2)
 TEST_F(Cli, the_first_unknown_option_is_named_and_not_its_value)
 {
 	EXPECT_EQ(swiftctl("flows --tpo 3 --bogus").err, "swiftctl flows: unknown option --tpo; see swiftctl flows --help\n");
+	EXPECT_EQ(swiftctl("pods --wtach 3").err, "swiftctl pods: unknown option --wtach; see swiftctl pods --help\n");
+	EXPECT_EQ(swiftctl("ab --cc").err, "swiftctl ab: --cc: a value is missing (NAME,...); see swiftctl ab --help\n");
 	EXPECT_EQ(swiftctl("flows extra").err, "swiftctl flows: unexpected argument extra; see swiftctl flows --help\n");
 }
 
@@ -204,6 +206,35 @@ TEST_F(Cli, watch_prints_blocks_and_stops_at_sigint)
 	EXPECT_EQ(json.out.find("{\"schema\":1"), 0U);
 }
 
+// A sender that a full receive window has blocked since the look before, and not before that.
+TEST_F(Cli, flows_that_are_watched_are_judged_by_what_has_changed)
+{
+	const auto write = [&](const char *name, std::uint64_t busy_us, std::uint64_t rwnd_limited_us) {
+		swift_test::DumpBuilder dump;
+		tcp_info i{};
+
+		i.tcpi_unacked = 5;
+		i.tcpi_notsent_bytes = 10000;
+		i.tcpi_busy_time = busy_us;
+		i.tcpi_rwnd_limited = rwnd_limited_us;
+		dump.socket("10.0.0.1", 1, "10.0.0.2", 2).attribute(INET_DIAG_INFO, &i, sizeof(i)).cong("cubic").done();
+		std::ofstream(dir_ / name, std::ios::binary)
+			.write(reinterpret_cast<const char *>(dump.bytes().data()), static_cast<std::streamsize>(dump.bytes().size()));
+	};
+	const std::string now = (dir_ / "now.bin").string(), later = (dir_ / "later.bin").string();
+
+	write("now.bin", 20'000'000, 0);
+	write("later.bin", 28'000'000, 7'900'000);
+	EXPECT_EQ(swiftctl("flows --all --json" + loaded() + " --dump " + later).out.find("held_by"), std::string::npos);
+	const Ran ran = shell("timeout 20 " SWIFTCTL " flows --all --watch 0.2 --json" + loaded() + " --dump " + now +
+			      " | { read -r first; echo \"$first\"; mv " + later + " " + now +
+			      "; while read -r next; do case $next in *held_by*) echo \"$next\"; break ;; esac; done; }");
+
+	EXPECT_EQ(lines(ran.out), 2) << ran.out;
+	EXPECT_GT(ran.out.find(R"("held_by":"receiver")"), ran.out.find('\n')) << ran.out;
+	EXPECT_NE(ran.out.find(R"("held_by":"receiver")"), std::string::npos);
+}
+
 TEST_F(Cli, a_terminal_gets_colours_unless_told_not_to)
 {
 	if (shell("command -v script").status != 0)
@@ -222,6 +253,117 @@ TEST_F(Cli, netns_that_is_not_there)
 
 	EXPECT_EQ(ran.status, 1);
 	EXPECT_EQ(lines(ran.err), 1);
+}
+
+TEST_F(Cli, netns_that_is_none)
+{
+	const std::string allowed = " (allowed: a name that `ip netns` lists, or a path such as /proc/PID/ns/net)\n";
+	const std::pair<const char *, const char *> rows[] = {
+		{"nowhere", "no such network namespace: '/run/netns/nowhere'"},
+		{"/no/where", "no such network namespace: '/no/where'"},
+		{"/etc/passwd", "not a network namespace: '/etc/passwd'"},
+		{"/dev/null", "not a network namespace: '/dev/null'"},
+		{"/proc/self/ns/mnt", "not a network namespace: '/proc/self/ns/mnt'"},
+		{"../net", "not a name of a network namespace: '../net'"},
+		{"proc/self/ns/net", "not a name of a network namespace: 'proc/self/ns/net'"},
+	};
+
+	for (const std::string verb : {"enable", "disable"})
+		for (const auto &[netns, why] : rows) {
+			const Ran ran = swiftctl(verb + " --netns " + netns + loaded());
+
+			EXPECT_EQ(ran.status, 1) << netns;
+			EXPECT_EQ(ran.out, "") << netns;
+			EXPECT_EQ(ran.err, "swiftctl " + verb + ": --netns: " + why + allowed);
+		}
+	// Of a variable that is not set: not the namespace that we are in.
+	for (const std::string verb : {"enable", "disable", "flows"}) {
+		const Ran ran = swiftctl(verb + " --netns ''" + loaded());
+
+		EXPECT_EQ(ran.status, 2);
+		EXPECT_EQ(ran.err.find("swiftctl " + verb + ": --netns: '' (allowed: a name"), 0U) << ran.err;
+		EXPECT_EQ(lines(ran.err), 1);
+	}
+}
+
+// Two network namespaces of its own, with processes of its own, so that one that is gone can be told.
+TEST_F(Cli, enable_and_disable_of_real_network_namespaces)
+{
+	if (shell("unshare -n -m -p -f --mount-proc true").status != 0)
+		GTEST_SKIP() << "cannot make namespaces";
+	std::ofstream(dir_ / "script") << R"sh(set -euo pipefail
+mount -t tmpfs tmpfs /run
+mount -t tmpfs tmpfs /var/lib
+mkdir /var/lib/tcp_swift
+ip netns add blue
+unshare -n sleep infinity &
+until [ "$(readlink /proc/$!/ns/net)" != "$(readlink /proc/self/ns/net)" ]; do sleep 0.01; done
+pod=/proc/$!/ns/net
+cookie() { # NETNS
+	nsenter --net="$1" python3 -c 'import socket
+print(int.from_bytes(socket.socket(socket.AF_UNIX).getsockopt(socket.SOL_SOCKET, 71, 8), "little"))'
+}
+cc=/proc/sys/net/ipv4/tcp_congestion_control
+ccs() { for ns in /run/netns/blue "$pod"; do nsenter --net="$ns" cat $cc; done | xargs; }
+enabled() { # NETNS FILE; with reno in the place of swift
+	nsenter --net="$1" sh -c "echo reno >$cc"
+	printf '{"schema": 1, "boot_id": "%s", "netns": "%s", "changes": [
+		{"kind": "sysctl", "key": "net.ipv4.tcp_congestion_control", "before": "%s", "written": ["reno"]}]}' \
+		"$(cat /proc/sys/kernel/random/boot_id)" "$(cookie "$1")" "$was" >"/var/lib/tcp_swift/$2"
+}
+was=$(nsenter --net="$pod" cat $cc)
+[ "$was" != reno ]
+blue=enable-$(cookie /run/netns/blue).json pods=enable-$(cookie "$pod").json
+state() { ls $1/var/lib/tcp_swift | xargs; }
+
+enabled /run/netns/blue enable.json # as an older version did
+enabled "$pod" "$pods"
+[ "$(ccs)" = 'reno reno' ]
+$S disable --netns blue --dry-run | grep -qx "ip netns exec blue sysctl -w net.ipv4.tcp_congestion_control=$was"
+$S disable --netns "$pod" --dry-run | grep -qx "nsenter --net=$pod sysctl -w net.ipv4.tcp_congestion_control=$was"
+[ "$(ccs)" = 'reno reno' ]
+$S disable --netns blue
+[ "$(ccs)" = "$was reno" ]
+[ "$(state '')" = "$pods" ]
+$S disable --netns "$pod" --json | grep -qF "\"netns\": \"$pod\""
+[ "$(ccs)" = "$was $was" ]
+[ "$(state '')" = '' ]
+
+# Their sysctls are made up, as the module's are not there: the namespaces are real.
+on() { $S enable --qdisc keep --echo --root "$R" "$@"; }
+sysctls() { for f in "$R$cc" "$R/proc/sys/net/ipv4/tcp_swift/echo"; do cat "$f"; echo; done | xargs; }
+on --netns blue --json | grep -qF '"netns": "blue"'
+[ "$(state "$R")" = "$blue" ]
+[ "$(sysctls)" = 'swift 1' ]
+echo cubic >$R$cc
+echo 0 >$R/proc/sys/net/ipv4/tcp_swift/echo
+on --netns "$pod" >out
+grep -qF "network namespace $pod" out
+grep -qF "Undo: swiftctl disable --netns $pod" out
+[ "$(state "$R" | wc -w)" = 2 ]
+ip netns del blue
+if $S disable --netns blue --root "$R"; then exit 1; fi
+[ "$(sysctls)" = 'swift 1' ]
+$S disable --netns "$pod" --root "$R" 2>said
+grep -q 'network namespace blue is gone' said
+[ "$(wc -l <said)" = 1 ]
+[ "$(sysctls)" = 'cubic 0' ]
+[ "$(state "$R")" = '' ]
+echo well
+)sh";
+	const auto put = [&](const std::string &path, const std::string &text) {
+		std::filesystem::create_directories((dir_ / "loaded" / path).parent_path());
+		std::ofstream(dir_ / "loaded" / path) << text;
+	};
+
+	put("proc/sys/net/ipv4/tcp_congestion_control", "cubic\n");
+	put("proc/sys/net/ipv4/tcp_swift/echo", "0\n");
+	put("proc/sys/kernel/random/boot_id", "this\n");
+	const Ran ran = shell("cd " + dir_.string() + " && S=" SWIFTCTL " R=" + (dir_ / "loaded").string() +
+			      " unshare -n -m -p -f --kill-child --mount-proc --propagation private bash -x script");
+
+	EXPECT_EQ(ran.status, 0) << ran.out << ran.err;
+	EXPECT_TRUE(ran.out.ends_with("well\n")) << ran.out;
 }
 
 TEST_F(Cli, dry_run_changes_nothing)

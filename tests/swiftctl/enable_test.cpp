@@ -37,6 +37,50 @@ bool any_note(const Outcome &o, const std::string &part)
 
 constexpr const char *boot_id_file = "/proc/sys/kernel/random/boot_id";
 constexpr const char *cc_path = "/proc/sys/net/ipv4/tcp_congestion_control";
+constexpr const char *echo_path = "/proc/sys/net/ipv4/tcp_swift/echo";
+
+// One more network namespace, "blue", beside the initial one.
+constexpr const char *blue = "4711";
+
+std::set<std::string> all_live()
+{
+	return {this_netns(), blue};
+}
+
+Place initial_place(std::optional<std::set<std::string>> live = all_live())
+{
+	return {.live = [live] { return live; }};
+}
+
+Place blue_place(std::optional<std::set<std::string>> live = all_live())
+{
+	return {.cookie = blue, .name = "blue", .live = [live] { return live; }};
+}
+
+EnableOptions for_blue()
+{
+	EnableOptions o;
+
+	o.netns = "blue";
+	o.ifaces = {"eth0"};
+	o.echo = true;
+	return o;
+}
+
+void enable_blue(FakeSystem &s)
+{
+	s.enter(blue);
+	const Outcome o = enable(s, for_blue(), blue_place());
+
+	EXPECT_FALSE(o.error) << o.error->text();
+	s.enter("");
+}
+
+// The one file that an older version had, of whichever namespace came first.
+void make_old(FakeSystem &s)
+{
+	s.files[StateFile::path] = s.files.extract(StateFile::path_of(blue)).mapped();
+}
 
 } // namespace
 
@@ -239,22 +283,313 @@ TEST(disable, after_a_reboot_there_is_nothing_to_undo_of_what_did_not_persist)
 	EXPECT_EQ(value(s, cc_path), "bbr");
 }
 
-// Neither undoes what was done in the other.
-TEST(disable, keeps_network_namespaces_apart)
+// --- Network namespaces
+
+TEST(enable, of_a_network_namespace_changes_what_is_its_own)
 {
 	FakeSystem s;
 
-	ASSERT_FALSE(enable(s, everything()).error);
-	const auto at = s.files[StateFile::path].find("\"netns\": \"");
+	s.load();
+	const auto initial = s.world();
 
-	ASSERT_NE(at, std::string::npos);
-	s.files[StateFile::path].insert(at + 10, "9");
+	s.enter(blue);
+	const Outcome o = enable(s, for_blue(), blue_place());
+
+	ASSERT_FALSE(o.error) << o.error->text();
+	EXPECT_EQ(o.netns, "blue");
+	EXPECT_EQ(value(s, cc_path), "swift");
+	EXPECT_EQ(value(s, echo_path), "1");
+	EXPECT_EQ(s.devs["eth0"].kind, "fq");
+	EXPECT_EQ(value(s, "/proc/sys/net/core/default_qdisc"), "(absent)");
+	EXPECT_TRUE(s.exists(StateFile::path_of(blue)));
+	EXPECT_FALSE(s.exists(StateFile::path));
+	s.enter("");
+	s.files.erase(StateFile::path_of(blue));
+	EXPECT_EQ(s.world(), initial);
+}
+
+TEST(disable, puts_back_each_network_namespace_by_itself)
+{
+	for (const bool initial_first : {false, true}) {
+		FakeSystem s;
+		const auto initial = s.world();
+
+		s.enter(blue);
+		const auto before = s.devs;
+
+		s.enter("");
+		ASSERT_FALSE(enable(s, everything(), initial_place()).error);
+		enable_blue(s);
+		for (const bool of_initial : {initial_first, !initial_first}) {
+			if (of_initial) {
+				const Outcome o = disable(s, s, {}, initial_place());
+
+				ASSERT_FALSE(o.error) << o.error->text();
+				EXPECT_EQ(any_note(o, "other network namespaces as well: blue"), initial_first);
+				EXPECT_EQ(value(s, cc_path), "cubic");
+				EXPECT_EQ(s.loaded(), initial_first);
+				EXPECT_EQ(s.devs["eth0"].kind, "pfifo_fast");
+			} else {
+				s.enter(blue);
+				EXPECT_EQ(value(s, cc_path), "swift");
+				EXPECT_EQ(value(s, echo_path), "1");
+				const Outcome o = disable(s, s, {}, blue_place());
+
+				ASSERT_FALSE(o.error) << o.error->text();
+				EXPECT_EQ(o.netns, "blue");
+				EXPECT_EQ(value(s, cc_path), "cubic");
+				EXPECT_EQ(value(s, echo_path), "0");
+				EXPECT_EQ(s.devs, before);
+				EXPECT_TRUE(s.loaded());
+				EXPECT_FALSE(s.exists(StateFile::path_of(blue)));
+				s.enter("");
+				EXPECT_EQ(value(s, cc_path), initial_first ? "cubic" : "swift");
+			}
+		}
+		if (initial_first) {
+			ASSERT_TRUE(s.run({"rmmod", "tcp_swift"}));
+		}
+		EXPECT_EQ(s.world(), initial);
+	}
+}
+
+TEST(enable, a_fault_in_a_network_namespace_puts_everything_back)
+{
+	for (int n = 1; n < 30; n++) {
+		FakeSystem s;
+
+		s.enter(blue);
+		const auto before = s.world();
+
+		s.fail_at = n;
+		const Outcome o = enable(s, for_blue(), blue_place());
+
+		if (!o.error)
+			break;
+		EXPECT_TRUE(o.rolled_back) << n;
+		EXPECT_EQ(s.world(), before) << n;
+		ASSERT_LT(n, 29);
+	}
+}
+
+TEST(enable, forgets_a_network_namespace_that_is_gone)
+{
+	for (const bool by_enable : {true, false}) {
+		FakeSystem s;
+
+		s.load();
+		enable_blue(s);
+		const Place gone = initial_place(std::set{this_netns()});
+		const Outcome o = by_enable ? enable(s, everything(), gone) : disable(s, s, {}, gone);
+
+		EXPECT_FALSE(o.error);
+		EXPECT_TRUE(any_note(o, "network namespace blue is gone: what swiftctl enable had changed there is forgotten"));
+		EXPECT_FALSE(s.exists(StateFile::path_of(blue)));
+		EXPECT_EQ(value(s, cc_path), by_enable ? "swift" : "cubic");
+	}
+}
+
+// A number means another namespace after each boot.
+// Each looks through all namespaces of the host: who changes two hundred says which it has just seen.
+TEST(enable, namespaces_that_were_alive_a_moment_ago_are_not_looked_for)
+{
+	FakeSystem s;
+	int looks = 0;
+	Place here = initial_place();
+
+	s.load();
+	enable_blue(s);
+	here.live = [&looks] {
+		looks++;
+		return std::optional(std::set<std::string>{this_netns()});
+	};
+	here.known_live = all_live();
+	EXPECT_FALSE(any_note(enable(s, everything(), here), "is gone"));
+	EXPECT_EQ(looks, 0);
+	here.known_live.clear();
+	EXPECT_TRUE(any_note(enable(s, everything(), here), "network namespace blue is gone"));
+	EXPECT_EQ(looks, 1);
+}
+
+TEST(enable, forgets_network_namespaces_of_an_earlier_boot)
+{
+	for (const auto &live : {std::optional(all_live()), std::optional<std::set<std::string>>()}) {
+		FakeSystem s;
+
+		s.load();
+		enable_blue(s);
+		s.files[boot_id_file] = "another\n";
+		s.enter(blue);
+		s.files[cc_path] = "bbr\n";
+		const Outcome own = disable(s, s, {}, blue_place(live));
+
+		EXPECT_FALSE(own.error);
+		EXPECT_EQ(value(s, cc_path), "bbr");
+		s.enter("");
+		const Outcome o = enable(s, {}, initial_place(live));
+
+		EXPECT_FALSE(o.error);
+		EXPECT_TRUE(any_note(o, "network namespace blue is gone with an earlier boot"));
+		EXPECT_FALSE(s.exists(StateFile::path_of(blue)));
+	}
+}
+
+TEST(enable, keeps_what_it_cannot_tell_to_be_gone)
+{
+	FakeSystem s;
+
+	enable_blue(s);
+	ASSERT_FALSE(enable(s, {}, initial_place(std::nullopt)).error);
+	EXPECT_TRUE(s.exists(StateFile::path_of(blue)));
+}
+
+TEST(disable, of_a_network_namespace_that_an_older_version_enabled)
+{
+	FakeSystem s;
+
+	s.load();
+	enable_blue(s);
+	make_old(s);
+	s.enter(blue);
+	DisableOptions dry;
+
+	dry.dry_run = true;
 	const auto before = s.world();
-	const Outcome o = disable(s, s, {});
 
-	ASSERT_TRUE(o.error);
-	EXPECT_NE(o.error->text().find("another network namespace"), std::string::npos);
-	EXPECT_TRUE(enable(s, everything()).error);
+	EXPECT_EQ(disable(s, s, dry, blue_place()).dry_lines.size(), 3U);
+	EXPECT_EQ(s.world(), before);
+	ASSERT_FALSE(disable(s, s, {}, blue_place()).error);
+	EXPECT_EQ(value(s, cc_path), "cubic");
+	EXPECT_EQ(value(s, echo_path), "0");
+	EXPECT_FALSE(s.exists(StateFile::path));
+	EXPECT_FALSE(s.exists(StateFile::path_of(blue)));
+}
+
+// And at whatever step the power goes.
+TEST(enable, beside_a_network_namespace_that_an_older_version_enabled)
+{
+	for (int n = 0; n < 60; n++) {
+		FakeSystem s;
+
+		s.load();
+		const auto initial = s.world();
+
+		enable_blue(s);
+		make_old(s);
+		s.operations = 0;
+		s.fail_at = n;
+		s.dead_after = true;
+		const bool failed = bool(enable(s, everything(), initial_place()).error);
+
+		s.fail_at = 0;
+		EXPECT_TRUE(s.exists(StateFile::path_of(blue)) || n == 1) << n;
+		ASSERT_FALSE(disable(s, s, {}, initial_place()).error) << n;
+		s.enter(blue);
+		EXPECT_EQ(value(s, cc_path), "swift") << n;
+		ASSERT_FALSE(disable(s, s, {}, blue_place()).error) << n;
+		EXPECT_EQ(value(s, cc_path), "cubic") << n;
+		s.enter("");
+		EXPECT_EQ(s.world(), initial) << n;
+		if (n > 0 && !failed)
+			return;
+	}
+	ADD_FAILURE() << "always failed";
+}
+
+TEST(enable, a_gone_network_namespace_of_an_older_version_is_no_obstacle)
+{
+	FakeSystem s;
+
+	s.load();
+	enable_blue(s);
+	make_old(s);
+	const Place gone = initial_place(std::set{this_netns()});
+	const Outcome o = enable(s, everything(), gone);
+
+	ASSERT_FALSE(o.error) << o.error->text();
+	EXPECT_TRUE(any_note(o, "network namespace blue is gone"));
+	EXPECT_FALSE(s.exists(StateFile::path_of(blue)));
+	ASSERT_FALSE(disable(s, s, {}, gone).error);
+	EXPECT_EQ(value(s, cc_path), "cubic");
+}
+
+// It wrote the host's files from any namespace.
+TEST(disable, of_the_host_has_what_an_older_version_persisted_in_a_namespace_that_is_gone)
+{
+	FakeSystem s;
+	const auto initial = s.world();
+
+	ASSERT_FALSE(enable(s, everything(), initial_place()).error);
+	std::string &text = s.files[StateFile::path];
+	const std::string own = "\"netns\": \"" + this_netns();
+
+	ASSERT_NE(text.find(own), std::string::npos);
+	text.replace(text.find(own), own.size(), std::string("\"netns\": \"") + blue);
+	const Outcome o = disable(s, s, {}, initial_place(std::set{this_netns()}));
+
+	ASSERT_FALSE(o.error) << o.error->text();
+	EXPECT_FALSE(s.exists(modules_file));
+	EXPECT_FALSE(s.exists(sysctl_file));
+	EXPECT_FALSE(s.loaded());
+	EXPECT_FALSE(s.exists(StateFile::path));
+	EXPECT_FALSE(s.exists(StateFile::path_of(blue)));
+}
+
+// What is remembered of one does not stop another.
+TEST(disable, is_not_stopped_by_what_another_namespaces_file_says)
+{
+	FakeSystem s;
+
+	s.load();
+	enable_blue(s);
+	s.files[StateFile::path] = "{broken";
+	s.enter(blue);
+	EXPECT_FALSE(disable(s, s, {}, blue_place()).error);
+	s.enter("");
+	s.files[StateFile::path_of(blue)] = "{broken";
+	EXPECT_TRUE(disable(s, s, {}, initial_place()).error);
+	s.files.erase(StateFile::path);
+	EXPECT_FALSE(disable(s, s, {}, initial_place()).error);
+}
+
+TEST(enable, dry_run_in_a_network_namespace_says_how_to_get_there)
+{
+	for (const auto &[netns, there] : {std::pair("blue", "ip netns exec blue "),
+					   std::pair("/proc/7/ns/net", "nsenter --net=/proc/7/ns/net ")}) {
+		FakeSystem s;
+		EnableOptions o = for_blue();
+
+		o.dry_run = true;
+		o.netns = netns;
+		s.load();
+		s.enter(blue);
+		const auto before = s.world();
+		const Outcome out = enable(s, o, blue_place());
+		const std::string begin = there;
+
+		EXPECT_FALSE(out.error);
+		EXPECT_EQ(s.world(), before);
+		EXPECT_EQ(out.dry_lines,
+			  (std::vector<std::string>{begin + "sysctl -w net.ipv4.tcp_swift.echo=1",
+						    begin + "tc qdisc replace dev eth0 root fq",
+						    begin + "sysctl -w net.ipv4.tcp_congestion_control=swift"}));
+		EXPECT_TRUE(any_note(out, "the module tcp_swift is the host's"));
+	}
+}
+
+TEST(enable, nothing_of_a_network_namespace_outlasts_a_boot)
+{
+	FakeSystem s;
+	EnableOptions o;
+
+	o.persist = true;
+	s.enter(blue);
+	const auto before = s.world();
+	const Outcome out = enable(s, o, blue_place());
+
+	ASSERT_TRUE(out.error);
+	EXPECT_TRUE(out.usage);
+	EXPECT_NE(out.error->text().find("--persist: not in a network namespace"), std::string::npos);
 	EXPECT_EQ(s.world(), before);
 }
 
@@ -496,7 +831,7 @@ TEST(state_file, of_other_things_than_ours_is_refused)
 TEST(state_file, strange_contents_are_errors_not_crashes)
 {
 	for (const char *text :
-	     {"", "[]", "{}", "null", R"({"schema":2,"changes":[]})", R"({"schema":1})",
+	     {"", "[]", "{}", "null", R"({"schema":2,"changes":[]})", R"({"schema":"1","changes":[]})", R"({"schema":1})",
 	      R"({"schema":1,"changes":{}})", R"({"schema":1,"changes":[1]})",
 	      R"({"schema":1,"changes":[{"kind":"x","key":"y","before":null,"written":[]}]})",
 	      R"({"schema":1,"changes":[{"kind":"sysctl","key":"y","before":1,"written":[]}]})",

@@ -10,6 +10,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "nics.h"
@@ -54,8 +55,34 @@ public:
 	std::optional<swift::Credit> peer_credit; // of the handshake
 	std::optional<std::vector<swift::NicClock>> clocks; // of the module; none: it has no clocks
 
-	// Everything that enable and disable can touch.
+	// Everything that enable and disable can touch, in the network namespace where it is.
 	auto world() const { return std::pair(files, devs); }
+
+	// Goes to another network namespace, which begins with eth0 if it is a new one; "" is the initial one.
+	void enter(const std::string &netns)
+	{
+		Netns &left = elsewhere_[netns_];
+
+		left.devs = std::exchange(devs, {});
+		for (auto at = files.begin(); at != files.end();)
+			if (of_netns(at->first))
+				left.files.insert(files.extract(at++));
+			else
+				++at;
+		if (!elsewhere_.contains(netns)) {
+			elsewhere_[netns] = {{{"/proc/sys/net/ipv4/tcp_congestion_control", "cubic\n"},
+					      {"/proc/sys/net/ipv4/tcp_allowed_congestion_control", "cubic reno\n"},
+					      {"/sys/class/net/eth0", ""}},
+					     {{"eth0", {false, "noqueue"}}}};
+			if (loaded())
+				add_sysctls(elsewhere_[netns].files);
+		}
+		Netns &entered = elsewhere_[netns];
+
+		files.merge(entered.files);
+		devs = entered.devs;
+		elsewhere_.erase(netns_ = netns);
+	}
 
 	bool exists(const std::string &path) const override
 	{
@@ -68,6 +95,8 @@ public:
 	{
 		if (const auto lock = locks_.find(path); lock != locks_.end())
 			return lock->second.content;
+		if (path == "/proc/thread-self/net/dev")
+			return net_dev();
 		const auto at = files.find(path);
 
 		if (at == files.end())
@@ -99,13 +128,15 @@ public:
 			return swift::errno_error("cannot write", ENOENT);
 		if (path.ends_with("/default_qdisc") && content == "fq" && !has_fq)
 			return swift::errno_error("cannot write", ENOENT);
+		if (path.ends_with("/tcp_allowed_congestion_control") && !netns_.empty())
+			return swift::errno_error("cannot write", EACCES);
 		files[path] = content + "\n";
 		auto &allowed = files["/proc/sys/net/ipv4/tcp_allowed_congestion_control"];
 
-		// The kernel keeps its own order, and the default is always allowed.
+		// The kernel keeps its own order, and the initial namespace's default is always allowed.
 		auto list = swift::words(allowed);
 
-		if (path.ends_with("/tcp_congestion_control"))
+		if (path.ends_with("/tcp_congestion_control") && netns_.empty())
 			list.push_back(content);
 		std::sort(list.begin(), list.end());
 		list.erase(std::unique(list.begin(), list.end()), list.end());
@@ -218,10 +249,9 @@ public:
 		if (!installed)
 			return {1, {}, "modprobe: FATAL: Module tcp_swift not found"};
 		files["/sys/module/tcp_swift/refcnt"] = "0\n";
-		for (const swift::Tunable &t : swift::tunables())
-			files["/proc/sys/net/ipv4/tcp_swift/" + std::string(t.name)] =
-				t.name == "target_policy" ? "base_rtt_plus\n" :
-							    std::to_string(t.fallback) + "\n";
+		add_sysctls(files);
+		for (auto &[name, netns] : elsewhere_)
+			add_sysctls(netns.files);
 		return {};
 	}
 
@@ -232,21 +262,57 @@ private:
 		std::string content;
 	};
 	std::map<std::string, Lock> locks_;
+	struct Netns {
+		std::map<std::string, std::string> files;
+		std::map<std::string, Dev> devs;
+	};
+	std::string netns_; // where it is
+	std::map<std::string, Netns> elsewhere_;
+
+	static bool of_netns(const std::string &path)
+	{
+		return path.starts_with("/proc/sys/net/") || path.starts_with("/sys/class/net/");
+	}
+
+	static void add_sysctls(std::map<std::string, std::string> &to)
+	{
+		for (const swift::Tunable &t : swift::tunables())
+			to["/proc/sys/net/ipv4/tcp_swift/" + std::string(t.name)] =
+				t.name == "target_policy" ? "base_rtt_plus\n" :
+							    std::to_string(t.fallback) + "\n";
+	}
+
+	std::string net_dev() const
+	{
+		const std::string begin = "/sys/class/net/";
+		std::string text = "Inter-|   Receive\n face |bytes\n";
+
+		for (const auto &[path, content] : files)
+			if (path.starts_with(begin))
+				text += "  " + swift::split(path.substr(begin.size()), '/')[0] + ": 0 0\n";
+		return text;
+	}
 
 	swift::CommandResult unload()
 	{
 		if (swift::trim(files["/sys/module/tcp_swift/refcnt"]) != "0")
 			return {1, {}, "rmmod: ERROR: Module tcp_swift is in use"};
-		std::erase_if(files, [](const auto &f) {
+		const auto of_module = [](const auto &f) {
 			return f.first.find("tcp_swift/") != std::string::npos &&
 			       (f.first.starts_with("/sys/") || f.first.starts_with("/proc/"));
-		});
+		};
+
+		std::erase_if(files, of_module);
+		for (auto &[name, netns] : elsewhere_)
+			std::erase_if(netns.files, of_module);
 		return {};
 	}
 
 	std::string default_qdisc() const
 	{
-		return std::string(swift::trim(files.at("/proc/sys/net/core/default_qdisc")));
+		const auto at = files.find("/proc/sys/net/core/default_qdisc");
+
+		return at == files.end() ? "noqueue" : std::string(swift::trim(at->second));
 	}
 
 	swift::CommandResult show(const std::string &name)

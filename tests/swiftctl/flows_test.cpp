@@ -2,6 +2,7 @@
 // Choosing, ordering and formatting flows; tables; strict reading of numbers.
 #include <gtest/gtest.h>
 
+#include "busy_flow.h"
 #include "diag.h"
 #include "dump_builder.h"
 #include "flows.h"
@@ -9,6 +10,7 @@
 #include "tunables.h"
 
 using namespace swift;
+using swift_test::busy_flow;
 
 namespace {
 
@@ -313,4 +315,58 @@ TEST(tunables, come_from_the_modules_table)
 	EXPECT_FALSE(find_tunable("target_policy")->check("1"));
 	EXPECT_FALSE(find_tunable("base_target_ns")->check("999"));
 	EXPECT_TRUE(find_tunable("dscp")->check("-1"));
+}
+
+// The same two looks, by swiftd's way and by that of `flows --watch`.
+TEST(flows, those_that_are_watched_are_judged_as_swiftd_judges)
+{
+	constexpr std::int64_t second_ns = 1'000'000'000;
+	const IfaceMap nowhere;
+	std::vector<Flow> then = {busy_flow(1, {20'000'000, 0, 0}), busy_flow(2, {20'000'000, 18'000'000, 0}),
+				  busy_flow(3, {20'000'000, 0, 0}), busy_flow(4, {20'000'000, 0, 0}), busy_flow(5, {20'000'000, 0, 0})};
+	std::vector<Flow> now = {busy_flow(5, {20'300'000, 0, 0}), busy_flow(4, {28'000'000, 7'900'000, 0}),
+				 busy_flow(3, {28'000'000, 0, 7'000'000}), busy_flow(4, {28'000'000, 7'900'000, 0}),
+				 busy_flow(2, {28'000'000, 18'100'000, 0}), busy_flow(1, {28'000'000, 7'900'000, 0}), busy_flow(6, {9'000, 8'000, 0})};
+
+	then[3].swift.reset(); // as of another congestion control
+	now[1].swift.reset();
+	now[3].swift.reset();
+	now[0].tcp->notsent_bytes = 0; // with data for less than half of the time
+	FlowTable looks({});
+	std::int64_t now_ns = 0;
+
+	for (const std::vector<Flow> &all : {then, now}) {
+		looks.begin(now_ns += 8 * second_ns, nowhere);
+		for (const Flow &f : all)
+			looks.add(f);
+		const auto look = looks.end();
+		FlowsOptions options;
+		FlowSnapshot shown;
+
+		options.all = true;
+		choose(all, *FlowQuery::from(options), shown, {}, look.get());
+		ASSERT_EQ(shown.flows.size(), look->rows.size());
+		for (const Flow &f : shown.flows)
+			for (const FlowRow &row : look->rows)
+				EXPECT_TRUE(row.cookie != f.cookie || f.held == held_by(row, {})) << f.cookie;
+		const auto held = [&](std::uint64_t cookie) {
+			for (const Flow &f : shown.flows)
+				if (f.cookie == cookie)
+					return f.held;
+			return Bound::none;
+		};
+		const bool first = now_ns == 8 * second_ns;
+
+		EXPECT_EQ(held(1), first ? Bound::fabric : Bound::receiver);
+		EXPECT_EQ(held(2), first ? Bound::receiver : Bound::fabric);
+		EXPECT_EQ(held(3), first ? Bound::fabric : Bound::send_buffer);
+		EXPECT_EQ(held(4), first ? Bound::none : Bound::receiver);
+		EXPECT_EQ(held(5), first ? Bound::fabric : Bound::application);
+		EXPECT_EQ(held(6), first ? Bound::none : Bound::receiver);
+		EXPECT_EQ(flows_json(shown, true).find("send_buffer") == std::string::npos, first);
+	}
+	FlowSnapshot once;
+
+	choose({now[5]}, *FlowQuery::from({}), once);
+	EXPECT_EQ(once.flows.at(0).held, Bound::fabric) << "of its whole life";
 }

@@ -29,7 +29,7 @@ struct GuardedWorld {
 	unsigned harmless_until = 0; // the look at which the harm begins
 };
 
-struct Outcome {
+struct GuardedRun {
 	bool put_back = false;
 	bool acquitted = false;
 	unsigned looks = 0; // until either
@@ -38,7 +38,7 @@ struct Outcome {
 	std::string reason;
 };
 
-Outcome run(const GuardedWorld &world, unsigned seed, unsigned limit, bool until_acquitted, bool acquitted = false,
+GuardedRun run(const GuardedWorld &world, unsigned seed, unsigned limit, bool until_acquitted, bool acquitted = false,
 	    std::size_t scopes = 1)
 {
 	std::vector<std::string> names;
@@ -49,7 +49,7 @@ Outcome run(const GuardedWorld &world, unsigned seed, unsigned limit, bool until
 	std::mt19937_64 random(seed);
 	std::normal_distribution<double> gauss(0, 1);
 	std::vector<double> rate_off(scopes), tail_off(scopes);
-	Outcome out;
+	GuardedRun out;
 	bool old = false;
 	GuardState before = acquitted ? GuardState::watching : GuardState::trying;
 
@@ -114,7 +114,7 @@ Figures many(const char *name, const GuardedWorld &world, unsigned worlds, unsig
 
 	worlds = some(worlds);
 	for (unsigned seed = 1; seed <= worlds; seed++) {
-		const Outcome o = run(world, seed, limit, until_acquitted, false, scopes);
+		const GuardedRun o = run(world, seed, limit, until_acquitted, false, scopes);
 
 		f.put_back += o.put_back;
 		looks.push_back(o.looks);
@@ -214,7 +214,7 @@ TEST(PolicyGuard, HarmThatBeginsLaterIsPutBackAsWell)
 	std::vector<unsigned> looks;
 
 	for (unsigned seed = 1; seed <= some(100); seed++) {
-		const Outcome o = run({.loss = 0.6, .harmless_until = 3000}, seed, 4000, false);
+		const GuardedRun o = run({.loss = 0.6, .harmless_until = 3000}, seed, 4000, false);
 
 		EXPECT_TRUE(o.acquitted) << seed;
 		put_back += o.put_back;
@@ -232,7 +232,7 @@ TEST(PolicyGuard, HarmThatBeginsLaterIsPutBackAsWell)
 TEST(PolicyGuard, DemandThatFallsCostsATrialAndNoMore)
 {
 	const GuardedWorld world = {.demand = [](unsigned i) { return i < 2000 ? 1.0 : 0.5; }};
-	const Outcome o = run(world, 7, 6000, false);
+	const GuardedRun o = run(world, 7, 6000, false);
 
 	EXPECT_TRUE(o.acquitted);
 	EXPECT_FALSE(o.put_back);
@@ -243,7 +243,7 @@ TEST(PolicyGuard, ItRestsBetweenTrials)
 {
 	// All other minute half the demand, for ever: suspicious each time.
 	const GuardedWorld world = {.demand = [](unsigned i) { return i / 60 % 2 ? 1.0 : 0.5; }};
-	const Outcome o = run(world, 3, 12'000, false);
+	const GuardedRun o = run(world, 3, 12'000, false);
 
 	EXPECT_FALSE(o.put_back);
 	EXPECT_GT(o.trials, 1U);
@@ -252,7 +252,7 @@ TEST(PolicyGuard, ItRestsBetweenTrials)
 
 TEST(PolicyGuard, OnceAcquittedItBeginsByWatching)
 {
-	const Outcome o = run({}, 5, 500, false, true);
+	const GuardedRun o = run({}, 5, 500, false, true);
 
 	EXPECT_EQ(o.with_old, 0U);
 	EXPECT_EQ(o.trials, 0U);
@@ -263,14 +263,14 @@ TEST(PolicyGuard, OnceAcquittedItBeginsByWatching)
 
 TEST(PolicyGuard, WithoutTrafficThePolicyIsInForce)
 {
-	const Outcome o = run({.flows = [](unsigned) { return 0U; }}, 1, 1000, false);
+	const GuardedRun o = run({.flows = [](unsigned) { return 0U; }}, 1, 1000, false);
 
 	EXPECT_FALSE(o.put_back);
 	EXPECT_FALSE(o.acquitted);
 	EXPECT_EQ(o.with_old, 0U);
 
 	// Traffic that ends in a turn of the old ones: not for long.
-	const Outcome ends = run({.flows = [](unsigned i) { return i < 7 ? 40U : 0U; }}, 1, 1000, false);
+	const GuardedRun ends = run({.flows = [](unsigned i) { return i < 7 ? 40U : 0U; }}, 1, 1000, false);
 
 	EXPECT_GT(ends.with_old, 0U);
 	EXPECT_LT(ends.with_old, 12U);

@@ -343,6 +343,11 @@ TEST_F(TuneRunTest, AForgedRecordSetsNothing)
 		EXPECT_FALSE(TuneRun::undo(system, knob)) << forged["before"];
 		EXPECT_FALSE(TuneRun::begin(system, knob, options, std::nullopt, true)) << forged["before"];
 	}
+	auto forged = good;
+
+	forged["schema"] = "1";
+	system.files[service_file] = forged.dump();
+	EXPECT_FALSE(TuneRun::undo(system, knob));
 	EXPECT_EQ(knob.settings, now);
 	EXPECT_EQ(knob.writes, writes);
 }

@@ -6,32 +6,21 @@
 #include <linux/sock_diag.h>
 #include <linux/tcp.h>
 
+#include "busy_flow.h"
 #include "diag.h"
 #include "flow_table.h"
 #include "verdict.h"
 
 using namespace swift;
+using swift_test::busy_flow;
 
 namespace {
 
 constexpr std::int64_t second_ns = 1'000'000'000;
 
-// The fabric's window is the smaller one; there is more to send than it allows.
 Flow busy()
 {
-	Flow f;
-
-	f.cookie = 1;
-	f.cc = "swift";
-	f.state = 1;
-	f.local = {*Address::parse("10.0.0.1"), 1000};
-	f.remote = {*Address::parse("10.0.0.2"), 80};
-	f.tcp.emplace();
-	f.tcp->notsent_bytes = 10'000;
-	f.tcp->unacked_pkts = 5;
-	f.tcp->times.busy_us = 10'000'000;
-	f.swift = SwiftRecord{90'000, 20'000, 100'000, 5 << 16, 50 << 16, Stamp::software, Stamp::software};
-	return f;
+	return busy_flow(1, {10'000'000, 0, 0});
 }
 
 Flow with(void (*change)(Flow &))

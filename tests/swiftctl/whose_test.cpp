@@ -25,8 +25,10 @@
 #include "owner.h"
 #include "socket_processes.h"
 #include "summary.h"
+#include "tree.h"
 
 using namespace swift;
+using swift_test::Tree;
 namespace fs = std::filesystem;
 
 namespace {
@@ -35,34 +37,6 @@ constexpr std::int64_t second = 1'000'000'000;
 const std::string id(64, 'a');
 const std::string uid = "0d2f1b3c-1111-4222-8333-444455556666";
 const std::string uid_ = "0d2f1b3c_1111_4222_8333_444455556666";
-
-// A folder that goes with the test.
-class Tree {
-public:
-	Tree()
-	{
-		std::string name = (fs::temp_directory_path() / "whose-XXXXXX").string();
-
-		path = mkdtemp(name.data());
-	}
-	Tree(const Tree &) = delete;
-	Tree &operator=(const Tree &) = delete;
-	~Tree() { fs::remove_all(path); }
-
-	void file(const std::string &name, const std::string &content = {}) const
-	{
-		fs::create_directories(fs::path(path + "/" + name).parent_path());
-		std::ofstream(path + "/" + name) << content;
-	}
-	[[nodiscard]] std::uint64_t inode(const std::string &name) const
-	{
-		struct stat s {};
-
-		return stat((path + "/" + name).c_str(), &s) == 0 ? s.st_ino : 0;
-	}
-
-	std::string path;
-};
 
 struct Named {
 	const char *cgroup;
@@ -238,7 +212,8 @@ TEST(whose, processes_tell_of_namespaces)
 	process("10", "100");
 	process("11", "100");
 	process("12", "200");
-	proc.file("13/ns/other"); // one that does not tell
+	proc.file("13/ns/net"); // one that does not tell
+	proc.file("15/ns/other"); // one that has ended: it has no namespace any more
 	proc.file("uptime");
 	ASSERT_EQ(list.scan().size(), 2U);
 	EXPECT_EQ(list.scan()[0].name, "100");

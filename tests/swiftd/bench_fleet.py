@@ -175,7 +175,7 @@ def row(what, values, scale=1.0, unit=""):
     print(f"  {what:34} median {statistics.median(values):9.1f}{unit}   least {values[0]:9.1f}{unit}   most {values[-1]:9.1f}{unit}", flush=True)
 
 
-def start_prometheus(files, hosts, interval_s):
+def start_prometheus(files, hosts, interval_s, labels_of=lambda host: {}):
     write(files + "/token", TOKEN)
     write(files + "/prometheus.yml", json.dumps({
         "global": {"scrape_interval": f"{interval_s}s", "evaluation_interval": f"{interval_s}s"},
@@ -184,7 +184,7 @@ def start_prometheus(files, hosts, interval_s):
             {"job_name": "swiftd", "scheme": "https", "scrape_timeout": f"{min(interval_s, 10)}s", "body_size_limit": "10MB",
              "authorization": {"credentials_file": files + "/token"},
              "tls_config": {"ca_file": files + "/all.cert", "server_name": "127.0.0.1"},
-             "static_configs": [{"targets": [f"{h.address}:{PORT}" for h in hosts]}]},
+             "static_configs": [{"targets": [f"{h.address}:{PORT}"], "labels": labels_of(h)} for h in hosts]},
             {"job_name": "prometheus", "static_configs": [{"targets": [PROMETHEUS]}]}]}))
     with open(files + "/prometheus.log", "w") as log:
         return subprocess.Popen(["prometheus", f"--config.file={files}/prometheus.yml", f"--storage.tsdb.path={files}/tsdb",
@@ -210,7 +210,8 @@ def wait(hosts, prometheus, files, what, done, between_s=1.0):
                     sys.exit(f"bench_fleet.py: {name} has ended: {log.read()[-2000:]}")
         with contextlib.suppress(OSError):
             if done():
-                print(what, flush=True)
+                if what:
+                    print(what, flush=True)
                 return
         time.sleep(between_s)
 

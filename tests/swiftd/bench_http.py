@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: MIT
 """How long a real swiftd takes to answer on a host with very many flows, while clients search all of them:
 
-	bench_http.py SWIFTD [--flows 100000] [--searchers 8] [--seconds 20]
+	bench_http.py SWIFTD [--flows 100000] [--searchers 8] [--seconds 20] [--most-ms 50]
 
 As root; the flows are TCP sockets over loopback in a network namespace of its own. Prints median, p99 and
-the longest of /healthz, /metrics and the first event of a stream, with and without searches."""
+the longest of /healthz, /metrics and the first event of a stream, with and without searches. Exits with 1
+if the longest of any took more than --most-ms."""
 
 import argparse
 import contextlib
@@ -61,6 +62,7 @@ def get(port, target, first_event=False):
 
 
 def measure(port, seconds):
+    """The longest of each, in milliseconds."""
     asked = {"/healthz": [], "/metrics": [], "/api/v1/stream": []}
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -71,6 +73,7 @@ def measure(port, seconds):
         took.sort()
         print(f"  {target:16} n {len(took):5}   median {statistics.median(took):7.2f} ms   "
               f"p99 {took[len(took) * 99 // 100]:7.2f} ms   longest {took[-1]:7.2f} ms", flush=True)
+    return {target: took[-1] for target, took in asked.items()}
 
 
 def main():
@@ -78,6 +81,7 @@ def main():
     parser.add_argument("swiftd")
     for name, default in ("flows", 100_000), ("searchers", 8), ("seconds", 20):
         parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--most-ms", type=float, default=50)
     o = parser.parse_args()
     if ctypes.CDLL(None).unshare(CLONE_NEWNET):
         sys.exit("bench_http.py: needs root")
@@ -90,7 +94,7 @@ def main():
         with Service(o.swiftd, "--http.per_ip=1000", "--http.max_connections=1000") as service:
             until("all flows", lambda: service.json("/api/v1/summary")["totals"]["flows"] >= o.flows // 2 * 2)
             print(f"{service.json('/api/v1/summary')['totals']['flows']} flows; nobody searches", flush=True)
-            measure(service.port, o.seconds)
+            longest = [measure(service.port, o.seconds)]
             enough, searched = threading.Event(), [0] * o.searchers
 
             def search(which):
@@ -103,14 +107,17 @@ def main():
             for t in threads:
                 t.start()
             print(f"{o.searchers} clients search", flush=True)
-            measure(service.port, o.seconds)
+            longest.append(measure(service.port, o.seconds))
             enough.set()
             for t in threads:
                 t.join()
             print(f"  {sum(searched)} searches")
+            late = [f"{target} {ms:.2f} ms" for each in longest for target, ms in each.items() if ms > o.most_ms]
     finally:
         for child in children:
             os.kill(child, signal.SIGKILL)
+    if late:
+        sys.exit(f"bench_http.py: more than {o.most_ms:g} ms: " + ", ".join(late))
 
 
 if __name__ == "__main__":

@@ -234,6 +234,7 @@ protected:
 		auto s = std::make_shared<Snapshot>();
 		Counters counters;
 		OwnerBook book;
+		OwnerBook pairs;
 		std::vector<GroupSummary> groups;
 		std::uint32_t seed = 1;
 
@@ -261,6 +262,10 @@ protected:
 			o.flows = 100;
 			o.held.fill(i % 3 == 0);
 			s->summary.owners.push_back(o);
+			for (unsigned k = 0; k < 4; k++) {
+				o.dst_prefix = "fd00:1234:5678:" + std::to_string(1000 + k) + "::/64";
+				s->summary.owner_prefixes.push_back(o);
+			}
 		}
 		std::vector<EndedCount> ended;
 
@@ -270,14 +275,17 @@ protected:
 
 				e.labels = g.labels;
 				e.sent = true;
-				e.busy_us = std::uint64_t{1} << (n % 28);
+				e.flow.busy_us = std::uint64_t{1} << (n % 28);
 				e.bytes = std::uint64_t{100} << (n % 30);
 				ended.push_back(e);
 			}
 		counters.add(s->summary, 300 * a_second_ns, ended);
 		s->counters = counters.all();
-		s->owners = book.add(s->summary, static_cast<std::size_t>(Config::Collect().max_owners), 300 * a_second_ns);
+		s->owners = book.add(s->summary, s->summary.owners, static_cast<std::size_t>(Config::Collect().max_owners), 300 * a_second_ns);
 		s->owner_counters = book.all();
+		s->owner_prefixes = pairs.add(s->summary, s->summary.owner_prefixes,
+					      static_cast<std::size_t>(Config::Collect().max_owner_prefixes), 300 * a_second_ns);
+		s->owner_prefix_counters = pairs.all();
 		s->module_loaded = true;
 		std::vector<CreditLink> links(100);
 
@@ -288,10 +296,37 @@ protected:
 			s->module_counters["counter_of_the_module_" + std::to_string(i)] = 1'000'000 + i;
 		s->flows = std::make_shared<FlowSet>();
 		store_.put(s);
+		s = std::make_shared<Snapshot>(*s);
+		s->probes = std::make_shared<ProbeNews>(probes(seed));
+		with_probes_.put(s);
 	}
-	Response get(const std::string &target, const char *accept = "")
+	// As many peers as are probed by default, each in a rack of its own.
+	static ProbeNews probes(std::uint32_t seed)
 	{
-		return respond({"GET", target, accept}, {store_, facts_, {}, 101 * a_second_ns, 1.7e9});
+		ProbeNews news;
+
+		news.rack = "building-4-room-2-rack-17";
+		news.places = {"[::]:9465"};
+		for (std::int64_t i = 0; i < Config::Probe().sample; i++) {
+			ProbePairRow row;
+			ProbeCounters c;
+
+			row.peer_rack = c.peer_rack = "building-4-room-2-rack-" + std::to_string(20 + i);
+			for (auto *both : {&c.fabric, &c.host})
+				for (LogHistogram &h : *both)
+					for (unsigned n = 0; n < 1000; n++) { // 16 us to 131 ms
+						seed = seed * 1664525 + 1013904223;
+						h.add(seed >> (5 + n % 13));
+					}
+			news.pairs.push_back(row);
+			news.counters.push_back(std::move(c));
+		}
+		return news;
+	}
+	Response get(const std::string &target, const char *accept = "") { return get(store_, target, accept); }
+	Response get(const Store &store, const std::string &target, const char *accept = "")
+	{
+		return respond({"GET", target, accept}, {store, facts_, {}, 101 * a_second_ns, 1.7e9});
 	}
 	static std::size_t lines(const std::string &text)
 	{
@@ -306,6 +341,7 @@ protected:
 	static constexpr std::size_t most_series = 2000;
 	static constexpr std::size_t most_bytes = 300'000;
 	Store store_;
+	Store with_probes_;
 	HostFacts facts_{"host", "6.12"};
 };
 
@@ -336,6 +372,23 @@ TEST_F(Crowded, CostsAFleetLittle)
 	EXPECT_GT(lines(classic), 2 * lines(*text.body));
 	EXPECT_EQ(get("/metrics?histograms=native").status, 400U);
 	EXPECT_EQ(get("/metrics?a=b").status, 400U);
+}
+
+// Who probes, which is off by default, has as few series, but more bytes.
+TEST_F(Crowded, WithProbesToo)
+{
+	const Response native = get(with_probes_, "/metrics", protobuf_);
+	const Response text = get(with_probes_, "/metrics");
+	std::size_t series = 0;
+
+	for (const wire::MetricFamily &f : read_delimited(*native.body))
+		series += static_cast<std::size_t>(f.metric_size());
+	RecordProperty("probes_native_series", static_cast<int>(series));
+	RecordProperty("probes_native_bytes", static_cast<int>(native.body->size()));
+	RecordProperty("probes_text_series", static_cast<int>(lines(*text.body)));
+	EXPECT_GT(series, 1000U);
+	EXPECT_LT(series, most_series);
+	EXPECT_LT(lines(*text.body), most_series);
 }
 
 TEST_F(Crowded, TheRestIsOne)
@@ -445,7 +498,7 @@ TEST(Places, OwnersWithMostTrafficHaveOne)
 			o.bytes_new = bytes;
 			s.owners.push_back(o);
 		}
-		for (const OwnerSummary &o : book.add(s, most, 60 * a_second_ns))
+		for (const OwnerSummary &o : book.add(s, s.owners, most, 60 * a_second_ns))
 			shown += o.name + (o.name == "other" ? "*" + std::to_string(o.flows) : "") + " ";
 		for (const OwnerCounters &c : book.all()) {
 			now[c.name] = c.bytes;
@@ -479,6 +532,33 @@ TEST(Places, OwnersWithMostTrafficHaveOne)
 	EXPECT_TRUE(book.all().empty());
 }
 
+// Pairs of an owner and a prefix, as owners: what has no place is one, of any owner to any prefix.
+TEST(Places, OwnersByPrefix)
+{
+	OwnerBook book;
+	Summary s = look_of(1, {});
+
+	for (const auto &[name, prefix, bytes] : {std::tuple("a", "10.1.0.0/24", 300U), {"a", "10.2.0.0/24", 200U}, {"b", "10.1.0.0/24", 100U}}) {
+		OwnerSummary o;
+
+		o.netns = "n";
+		o.name = name;
+		o.dst_prefix = prefix;
+		o.flows = 1;
+		o.bytes_new = bytes;
+		s.owner_prefixes.push_back(o);
+	}
+	std::string shown;
+
+	for (const OwnerSummary &o : book.add(s, s.owner_prefixes, 1, 60 * a_second_ns))
+		shown += o.netns + " " + o.name + " " + o.dst_prefix + " " + std::to_string(o.flows) + "; ";
+	EXPECT_EQ(shown, "n a 10.1.0.0/24 1;  other other 2; ");
+	shown.clear();
+	for (const OwnerCounters &c : book.all())
+		shown += c.netns + " " + c.name + " " + c.dst_prefix + " " + std::to_string(c.bytes) + "; ";
+	EXPECT_EQ(shown, " other other 300; n a 10.1.0.0/24 300; ");
+}
+
 TEST(Places, OwnersThatComeAndGoAreBounded)
 {
 	OwnerBook book;
@@ -495,7 +575,7 @@ TEST(Places, OwnersThatComeAndGoAreBounded)
 			s.owners.push_back(o);
 		}
 		flows = 0;
-		for (const OwnerSummary &o : book.add(s, 64, 300 * a_second_ns))
+		for (const OwnerSummary &o : book.add(s, s.owners, 64, 300 * a_second_ns))
 			flows += o.flows;
 		EXPECT_EQ(flows, 6000U);
 		EXPECT_EQ(book.all().size(), 65U);

@@ -4,8 +4,9 @@ a cluster looks like to swiftd. For e2e.py; and by itself, the large version:
 
     netns_world.py SWIFTD [--namespaces 200] [--flows 100] [--looks 20] [--churn 10]
 
-which says what a look costs, and whether each flow had its namespace and its pod. Needs root; makes
-everything in a mount namespace of its own, but for the control groups, which it removes.
+which says what a look costs, and whether each flow had its namespace and its pod, to a swiftd with the rights
+of scripts/fleet/kubernetes/daemonset.yaml and a PID namespace of its own. Exits 1 where that is more than BOUNDS.
+Needs root; makes everything in a mount namespace of its own, but for the control groups, which it removes.
 """
 import argparse
 import ctypes
@@ -22,6 +23,8 @@ import urllib.request
 CLONE_NEWNS, CLONE_NEWNET = 0x00020000, 0x40000000
 MS_BIND, MS_REC, MS_PRIVATE, MNT_DETACH = 4096, 16384, 1 << 18, 2
 libc = ctypes.CDLL(None, use_errno=True)
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BOUNDS = {"of a core": 0.10, "bytes resident": 200e6, "seconds for /healthz": 0.050}
 
 
 def must(result, what):
@@ -204,6 +207,15 @@ def check(flows, pods, with_cgroups):
     return sum(len(by_netns[p.netns]) for p in pods)
 
 
+def as_in_a_container():
+    """A command that runs another with the DaemonSet's capabilities, and sees no process but that one's."""
+    with open(TOP + "/scripts/fleet/kubernetes/daemonset.yaml") as f:
+        added = re.findall(r'drop: \["ALL"\]\n +add: \[(.*)\]', f.read())[-1] # the last container's
+    wanted = ["+" + name.strip(' "').lower() for name in added.split(",")]
+    return ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "setpriv", "--no-new-privs",
+            "--bounding-set", ",".join(["-all"] + wanted)]
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("swiftd")
@@ -216,7 +228,7 @@ def main():
         for _ in range(args.namespaces):
             world.add(1, args.flows // 2)[0].hand_over()
         log = open("/tmp/netns_world.log" if os.environ.get("KEEP_LOG") else os.devnull, "w")
-        swiftd = subprocess.Popen([args.swiftd, "--http.listen=127.0.0.1:19464", "--collect.ccs=*",
+        swiftd = subprocess.Popen(as_in_a_container() + [args.swiftd, "--http.listen=127.0.0.1:19464", "--collect.ccs=*",
                                    "--collect.netns=all", "--collect.max_owners=512"], stderr=log)
 
         def get(path):
@@ -239,12 +251,17 @@ def main():
                 time.sleep(0.2)
             begin, begun = metrics(), time.monotonic()
             churned = 0
+            slowest = 0
             while (now := metrics())[0] < begin[0] + args.looks:
+                turn = time.monotonic()
                 for _ in range(args.churn):
                     pod, = world.add(1, 1)
                     world.remove(pod)
                     churned += 1
-                time.sleep(1)
+                asked = time.monotonic()
+                get("/healthz")
+                slowest = max(slowest, time.monotonic() - asked)
+                time.sleep(max(0, turn + 1 - time.monotonic()))
             took = time.monotonic() - begun
             flows = []
             total = 1
@@ -260,9 +277,16 @@ def main():
                   + f"; {churned / took:.1f} namespaces came and went a second")
             print(f"swiftd: {looks:.0f} looks in {took:.1f} s, {1000 * (now[1] - begin[1]) / looks:.1f} ms of CPU a look, "
                   f"{100 * (now[1] - begin[1]) / took:.1f} % of a core, {now[2] / 1e6:.1f} MB resident; "
-                  f"/metrics: {now[3] / 1e3:.0f} kB, {now[4]} lines")
+                  f"/metrics: {now[3] / 1e3:.0f} kB, {now[4]} lines; /healthz took {1000 * slowest:.1f} ms at most")
+            seen = {"of a core": (now[1] - begin[1]) / took, "bytes resident": now[2], "seconds for /healthz": slowest}
+            beyond = [f"{seen[what]:.3g} {what}, at most {bound:g}" for what, bound in BOUNDS.items() if seen[what] > bound]
+            if churned / took < 0.95 * args.churn:
+                beyond.append(f"{churned / took:.1f} namespaces a second instead of {args.churn}: this machine makes no more")
+            for line in beyond:
+                print("beyond its bounds: " + line)
+            return 1 if beyond else 0
         finally:
-            swiftd.terminate()
+            swiftd.kill() # unshare(1), whose child goes with it; it hears nothing else
             swiftd.wait()
 
 

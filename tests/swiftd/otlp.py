@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 """swiftd's deliveries over OTLP, to a collector that is there, is not, refuses, and hangs.
 
-Usage: otlp.py SWIFTD     Prints TAP. In a network namespace of its own; waits on state alone. What arrives is
-held against otlp.schema.json, the protocol's names and types.
+Usage: otlp.py SWIFTD DESCRIPTORS     Prints TAP. In a network namespace of its own; waits on state alone. What
+arrives is held against OpenTelemetry's own .proto files (DESCRIPTORS, by otlp-proto), which know each name and type,
+and against otlp.schema.json, which says what has to be there.
 """
 import contextlib
 import ctypes
@@ -17,8 +18,10 @@ import sys
 import tempfile
 import threading
 import traceback
+import urllib.request
 
 import jsonschema
+from google.protobuf import descriptor_pb2, descriptor_pool, json_format, message_factory
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import e2e  # noqa: E402
@@ -29,11 +32,28 @@ with open(os.path.join(e2e.HERE, "otlp.schema.json"), encoding="utf-8") as f:
 OFTEN = "--otlp.interval_s=1"
 
 
+def messages(descriptors):
+    """What the protocol has at each path, by its own descriptors."""
+    pool, files = descriptor_pool.DescriptorPool(), descriptor_pb2.FileDescriptorSet()
+    with open(descriptors, "rb") as f:
+        files.ParseFromString(f.read())
+    for file in files.file:
+        pool.Add(file)
+    # Debian 12's has no such function.
+    of = getattr(message_factory, "GetMessageClass", None) or message_factory.MessageFactory(pool).GetPrototype
+    return {f"/v1/{signal}": of(pool.FindMessageTypeByName(
+        f"opentelemetry.proto.collector.{signal}.v1.Export{signal.capitalize()}ServiceRequest")) for signal in ("metrics", "logs")}
+
+
+MESSAGES = messages(sys.argv[2])
+
+
 class Collector:
     """Takes what comes, as self.status says; keeps it."""
 
     def __init__(self, port=0, tls=None):
         self.requests = []
+        self.wrong = []  # that are not of the protocol, and why
         self.status = 200
         self.reply = "{}"
         collector = self
@@ -44,6 +64,11 @@ class Collector:
             def do_POST(self):
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 collector.requests.append((self.path, dict(self.headers), body))
+                if message := MESSAGES.get(self.path):
+                    try:
+                        json_format.Parse(body, message())
+                    except json_format.ParseError as error:
+                        collector.wrong.append(str(error))
                 self.send_response(collector.status)
                 self.send_header("Content-Length", str(len(collector.reply)))
                 self.end_headers()
@@ -73,6 +98,7 @@ class Collector:
         self.server.shutdown()
         self.server.server_close()
         self.thread.join()
+        assert not self.wrong, self.wrong[0]
 
     @property
     def endpoint(self):
@@ -114,6 +140,16 @@ def flow():
 def counter(service, name, result):
     found = re.search(rf'^{name}{{result="{result}"}} (\d+)', service.get("/metrics")[1], re.M)
     return int(found[1]) if found else 0
+
+
+def test_what_is_not_of_the_protocol_is_noticed(_):
+    with Collector() as collector:
+        for path, body in (("metrics", {"resourceMetrics": [{"scopeMetrics": [{"metric": []}]}]}),
+                           ("logs", {"resourceLogs": [{"scopeLogs": [{"logRecords": [{"timeUnixNano": "soon"}]}]}]}),
+                           ("logs", {"resourceLogs": []})):
+            urllib.request.urlopen(f"http://127.0.0.1:{collector.port}/v1/{path}", json.dumps(body).encode()).close()
+        assert len(collector.wrong) == 2, collector.wrong
+        collector.wrong.clear()
 
 
 def test_metrics_are_those_of_prometheus(program):
@@ -158,6 +194,25 @@ def test_ended_flows_are_logged_once(program):
         assert record["source.address"] == "127.0.0.1" and record["network.transport"] == "tcp", record
         assert int(record["swift.acked_bytes"]) in (100000, 100001) and record["swift.dst_prefix"] == "127.0.0.0/24", record
         assert counter(service, "swiftd_otlp_flows_total", "taken") >= 1
+
+
+def test_flows_shorter_than_a_look_are_logged_once(program):
+    def seen(collector):
+        return [attributes(r)["source.port"] for r in collector.records()]
+
+    with Collector() as collector, Service(program, collector.endpoint, OFTEN) as service:
+        until("a look", lambda: collector.of("metrics"))
+        ports = []
+        for _ in range(20):
+            with flow() as (near, far):
+                ports.append(str(near.getsockname()[1]))
+                near.close()
+                far.close()
+        until("a record of each", lambda: set(ports) <= set(seen(collector)))
+        deliveries = len(collector.of("metrics"))
+        until("two more deliveries", lambda: len(collector.of("metrics")) >= deliveries + 2)
+        assert all(seen(collector).count(port) == 1 for port in ports), seen(collector)
+        assert int(re.search(r"^swiftd_ended_unseen_total (\d+)", service.get("/metrics")[1], re.M)[1]) > 0
 
 
 def test_no_flow_log(program):

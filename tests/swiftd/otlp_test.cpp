@@ -6,6 +6,7 @@
 
 #include <condition_variable>
 #include <limits>
+#include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
 
@@ -105,6 +106,75 @@ TEST(Otlp, FlowsThatAreNotThereAnyMoreHaveEnded)
 	EXPECT_EQ(ended_flows(*flows_of(5, 1, 100), *flows_of(6, 50, 200), 7, 9, left_out).size(), 9u);
 	EXPECT_EQ(left_out, 40u);
 	EXPECT_TRUE(ended_flows(*flows_of(5, 1, 1), *flows_of(6, 1, 5), 7, 9, left_out).empty());
+}
+
+TEST(Otlp, AFlowThatNoLookHasSeenHasARecord)
+{
+	std::vector<EndedCount> ended(2);
+	std::uint64_t left_out = 0;
+	std::map<std::string, json> values;
+
+	ended[0].labels = {"10.1.0.0/24", "unknown", "eth0"};
+	ended[0].bytes = 4711;
+	ended[0].flow = {7, {*Address::parse("10.0.0.1"), 40000}, {*Address::parse("10.1.0.2"), 80}, true, 4711, 2500, 5, 1};
+	const auto gone = short_flows(ended, 9, 1, left_out);
+
+	ASSERT_EQ(gone.size(), 1u);
+	EXPECT_EQ(left_out, 1u);
+	const json j = json::parse(otlp_logs(gone, {"host", "6.1"}, 10));
+
+	for (const json &a : j["resourceLogs"][0]["scopeLogs"][0]["logRecords"][0]["attributes"])
+		values[a["key"]] = *a["value"].begin();
+	EXPECT_EQ(values["source.address"], "10.0.0.1");
+	EXPECT_EQ(values["destination.address"], "10.1.0.2");
+	EXPECT_EQ(values["destination.port"], "80");
+	EXPECT_EQ(values["swift.flow.id"], "7");
+	EXPECT_EQ(values["swift.cc"], "unknown");
+	EXPECT_EQ(values["swift.netns"], "unknown");
+	EXPECT_EQ(values["swift.acked_bytes"], "4711");
+	EXPECT_EQ(values["swift.sent_segments"], "5");
+	EXPECT_EQ(values["swift.retransmitted_packets"], "1");
+	EXPECT_EQ(values["swift.busy_seconds"], 0.0025);
+	EXPECT_FALSE(values.contains("swift.rtt_seconds"));
+	EXPECT_FALSE(values.contains("k8s.pod.name"));
+}
+
+TEST(Otlp, ARecordSaysWhoseTheFlowWas)
+{
+	const auto attributes_of = [](const FlowOwner &owner, const std::string &netns) {
+		FlowSet before = *flows_of(5, 1, 2);
+		std::uint64_t left_out = 0;
+		std::map<std::string, std::string> texts;
+
+		before.netns.push_back(netns);
+		before.owners.push_back(owner);
+		before.rows[0].netns = 1;
+		before.rows[0].owner = static_cast<std::uint32_t>(before.owners.size() - 1);
+
+		const json j = json::parse(otlp_logs(ended_flows(before, *flows_of(6, 2, 3), 7, 9, left_out), {"host", "6.1"}, 8));
+
+		for (const json &a : j["resourceLogs"][0]["scopeLogs"][0]["logRecords"][0]["attributes"])
+			if (a["value"].contains("stringValue"))
+				texts[a["key"]] = a["value"]["stringValue"];
+		return texts;
+	};
+	const std::string id(64, 'a');
+	auto a = attributes_of({1, 7, {"/kubepods/x", "", "web", "shop/web-1", id, "0123-45"}}, "cni-1");
+
+	EXPECT_EQ(a["swift.netns"], "cni-1");
+	EXPECT_EQ(a["k8s.namespace.name"], "shop");
+	EXPECT_EQ(a["k8s.pod.name"], "web-1");
+	EXPECT_EQ(a["k8s.pod.uid"], "0123-45");
+	EXPECT_EQ(a["container.name"], "web");
+	EXPECT_EQ(a["container.id"], id);
+	EXPECT_EQ(a["swift.cgroup"], "/kubepods/x");
+	EXPECT_FALSE(a.contains("swift.unit"));
+
+	// Names that the kubelet has not told: the uid and the id are no names.
+	a = attributes_of({1, 7, {"/kubepods/x", "", id.substr(0, 12), "0123-45", id, "0123-45"}}, "");
+	for (const char *name : {"swift.netns", "k8s.namespace.name", "k8s.pod.name", "container.name"})
+		EXPECT_FALSE(a.contains(name)) << name;
+	EXPECT_EQ(a["k8s.pod.uid"], "0123-45");
 }
 
 TEST(Otlp, BucketsCountEachForItself)

@@ -17,6 +17,7 @@
 #include "flow_table.h"
 #include "metrics.h"
 #include "options.h"
+#include "pace.h"
 #include "store.h"
 #include "summary.h"
 #include "telemetry_source.h"
@@ -152,9 +153,12 @@ TEST(FlowTable, NamespacesAndOwnersAreToldApart)
 	ASSERT_EQ(s.owners.size(), 3U);
 	EXPECT_EQ(s.owners[0].netns + s.owners[0].name, "homea.service");
 	EXPECT_EQ(s.owners[0].flows, 1U);
+	EXPECT_TRUE(s.owners[0].dst_prefix.empty());
+	ASSERT_EQ(s.owner_prefixes.size(), 3U);
+	EXPECT_EQ(s.owner_prefixes[0].netns + s.owner_prefixes[0].name + s.owner_prefixes[0].dst_prefix, "homea.service10.0.0.0/24");
 	// With room for one the rest is one, which counts on when the first has gone.
 	OwnerBook book;
-	const auto shown = book.add(s, 1, 10 * second);
+	const auto shown = book.add(s, s.owners, 1, 10 * second);
 
 	ASSERT_EQ(shown.size(), 2U);
 	EXPECT_EQ(shown[0].name, "a.service");
@@ -162,9 +166,9 @@ TEST(FlowTable, NamespacesAndOwnersAreToldApart)
 	EXPECT_EQ(shown[1].flows, 2U);
 	Summary later;
 	later.now_ns = s.now_ns + 20 * second;
-	book.add(later, 1, 10 * second);
+	book.add(later, {}, 1, 10 * second);
 	EXPECT_TRUE(book.all().empty());
-	EXPECT_EQ(book.add(s, 1, 10 * second)[0].name, "a.service");
+	EXPECT_EQ(book.add(s, s.owners, 1, 10 * second)[0].name, "a.service");
 }
 
 TEST(FlowTable, ACounterThatFellIsNoRate)
@@ -988,6 +992,21 @@ TEST_F(Served, AStretchedIntervalIsNotLate)
 	EXPECT_EQ(get("/healthz").status, 200U);
 	now_ns_ += 6 * second;
 	EXPECT_EQ(get("/healthz").status, 503U);
+}
+
+// 10 %: a look of 5 ms may come every 50, with as much for requests every 100, with more not later.
+TEST(PaceOfLooks, CountsWhatTheProcessDid)
+{
+	constexpr std::int64_t ms = 1'000'000;
+	Pace pace;
+
+	EXPECT_EQ(pace.rest_ns(5 * ms, 900 * ms, 10), 50 * ms) << "the start is not a look's";
+	EXPECT_EQ(pace.rest_ns(5 * ms, 905 * ms, 10), 50 * ms);
+	EXPECT_EQ(pace.rest_ns(5 * ms, 912 * ms, 10), 70 * ms);
+	EXPECT_EQ(pace.cost_ns(), 7 * ms);
+	EXPECT_EQ(pace.rest_ns(5 * ms, 1912 * ms, 10), 100 * ms);
+	EXPECT_EQ(pace.rest_ns(5 * ms, 1917 * ms, 100), 5 * ms);
+	EXPECT_EQ(pace.rest_ns(5 * ms, 1920 * ms, 10), 50 * ms) << "clocks of threads and of the process may differ";
 }
 
 // How long the outage was says nothing of when the next look is due.

@@ -20,6 +20,15 @@ const places = [
 	{ dst_prefix: "10.9.0.0/24", net: (i) => `10.9.0.${10 + (i % 40)}`, cc: "cubic", iface: "eth0", flows: 12, fabric: null, remote: null, local: null, limit: "none", text: "not measured: its flows run cubic" },
 ];
 
+// Whose flows are: pods of three namespaces, a container and a unit of the host's own; a flow's by its number.
+const pod = (name, container, netns) => ({ netns, owner: name, pod: name, container, unit: null, cgroup: `/kubepods.slice/kubepods-burstable.slice/${name.replace("/", "-")}/${container}` });
+const owned = [
+	pod("shop/web-7c9f-xk2", "nginx", "cni-1f0c"), pod("shop/cart-5d8b-9qp", "cart", "cni-77aa"), pod("batch/etl-nightly-28733100-hj4vt", "spark", "cni-b3d1"),
+	{ netns: null, owner: "registry", pod: null, container: "registry", unit: null, cgroup: "/system.slice/docker-8f1.scope" },
+	{ netns: null, owner: "nginx.service", pod: null, container: null, unit: "nginx.service", cgroup: "/system.slice/nginx.service" },
+];
+const nobody = { netns: null, owner: null, pod: null, container: null, unit: null, cgroup: null };
+
 // A rack's hosts and the way to them: what is told of the mesh of probes, us.
 const racks = ["a1", "a2", "b1", "b2", "c1", "eu1/backup-and-archive.3"];
 const limits = { fabric_ns: 500000, host_ns: 1000000 };
@@ -54,7 +63,7 @@ export class Mock {
 	constructor({ start_s = 1.7e9, tick = 240 } = {}) {
 		Object.assign(this, { start_s, now: tick, interval_s: 1, interval_ms: 1000, port: 0, streams: new Set(), requests: [] });
 		// What a test may change.
-		Object.assign(this, { empty: false, moduleLoaded: true, histograms: "bpf", refuseStreams: false, told: 0, token: "", nasty: "", dropped: 0, step: 1, samples: 40, wide: false, probing: true, policyState: "in_force" });
+		Object.assign(this, { empty: false, moduleLoaded: true, histograms: "bpf", refuseStreams: false, told: 0, token: "", nasty: "", dropped: 0, step: 1, samples: 40, wide: false, probing: true, policyState: "in_force", pods: false });
 		// Why no look has succeeded since `now`, and for how long.
 		Object.assign(this, { trouble: "", blind_s: 0 });
 	}
@@ -92,6 +101,7 @@ export class Mock {
 			local_stamp: p.fabric === null ? null : p.iface === "eth0" ? "hardware" : "software",
 			echo_stamp: p.fabric === null ? null : place === 3 ? "none" : "hardware", from_bpf: p.cc === "bpf_swift",
 		};
+		Object.assign(flow, this.pods ? owned[(place + i) % owned.length] : nobody, { process: null });
 		if (this.nasty && place === 0 && i === 0)
 			Object.assign(flow, { cc: this.nasty, remote: this.nasty, local: this.nasty, iface: this.nasty, state: this.nasty, rtt_ns: 9e9 });
 		return this.wide ? this.widest(flow) : flow;
@@ -124,6 +134,15 @@ export class Mock {
 		return this.wide ? this.widest(row) : row;
 	}
 
+	owners(flows) {
+		const mean = (values) => (values.length ? values.reduce((a, b) => a + b, 0) / values.length : null), holders = ["fabric", "host", "mixed", "application", "receiver", "send_buffer", "credit", "own_link"];
+		const rows = owned.map((who) => {
+			const its = flows.filter((f) => f.owner === who.owner), times = (name) => mean(its.map((f) => f[name]).filter((v) => v !== null));
+			return { ...who, flows: its.length, idle: 0, held: Object.fromEntries(holders.map((h) => [h, its.filter((f) => f.held_by === h).length])), fabric_ns: times("fabric_ns"), host_ns: times("host_ns"), rtt_ns: times("rtt_ns"), rate_bps: its.reduce((sum, f) => sum + f.rate_bps, 0) };
+		});
+		return rows.filter((r) => r.flows).sort((a, b) => b.flows - a.flows || (a.owner < b.owner ? -1 : 1));
+	}
+
 	summary(history = false) {
 		const flows = this.flows();
 		const prefixes = this.empty ? [] : places.map((p, i) => this.prefix(p, i));
@@ -138,7 +157,7 @@ export class Mock {
 				flows: flows.length + 61, swift_flows: flows.filter((f) => f.cc !== "cubic").length, guarded_flows: this.empty ? 0 : 3,
 				rate_bps: flows.reduce((sum, f) => sum + f.rate_bps, 0), retrans_pkts: flows.reduce((sum, f) => sum + f.retrans_pkts, 0), dropped_prefixes: this.dropped,
 			},
-			prefixes,
+			prefixes, owners: this.pods ? this.owners(flows) : [],
 			clocks: this.empty ? [] : [
 				{ dev: "eth0", state: "fed", offset_ns: -37000412345, drift_ppb: 11840, error_ns: 210, age_s: 0.2 },
 				{ dev: "eth1", state: "unfit", offset_ns: null, drift_ppb: null, error_ns: null, age_s: null },
@@ -168,6 +187,7 @@ export class Mock {
 			return [400, { version: 1, error: `limit=${q.get("limit")}: allowed are 1 to 1000` }];
 		const all = this.flows(), sign = q.get("order") === "asc" ? 1 : -1, text = q.get("q") ?? "";
 		const matched = all.filter((f) => (!q.get("cc") || f.cc === q.get("cc")) && (!q.get("prefix") || f.dst_prefix === q.get("prefix")) && (!q.get("limit_by") || f.limit === q.get("limit_by")) && (!q.get("held_by") || f.held_by === q.get("held_by")) &&
+			(!q.get("owner") || f.owner === q.get("owner")) && (!q.get("netns") || f.netns === q.get("netns")) &&
 			(!text || [f.local, f.remote, f.iface, f.cc].some((s) => s.includes(text))));
 		matched.sort((a, b) => (key(a) === null ? 1 : 0) - (key(b) === null ? 1 : 0) || sign * (key(a) - key(b)) || (a.id < b.id ? -1 : 1));
 		return [200, { version: 1, time_s: this.time_s(), interval_s: this.interval_s, total: all.length, matched: matched.length, offset, flows: matched.slice(offset, offset + limit) }];

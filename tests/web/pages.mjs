@@ -340,6 +340,46 @@ portable("dark and light: the system's, else the chosen one, kept; text stands o
 
 // --- what needs a server that does as it is told
 
+mocked("owners: pods and units, the way to their flows by keyboard, and a flow says whose it is", async (base, mock) => {
+	mock.pods = true;
+	const v = await View.open(base);
+	await v.page.locator("#owners tr[data-owner]").first().waitFor();
+	const { owners } = mock.summary();
+	assert.equal(owners.length, 5);
+	const rows = await v.page.locator("#owners tbody tr").evaluateAll((found) => found.map((r) => [...r.cells].map((c) => c.innerText.trim())));
+	assert.deepEqual(rows.map((r) => [r[0], r[1] === "\u2013" ? null : r[1], Number(r[6])]), owners.map((o) => [o.owner, o.netns, o.flows]));
+	await everyTextIsItsValue(v);
+	const cart = owners.find((o) => o.owner.startsWith("shop/cart"));
+	await v.page.locator(`#owners tr[data-owner="${cart.owner}"] a`).focus();
+	await v.page.keyboard.press("Enter");
+	await until("its flows", async () => (await v.count("#flows tr[data-flow]")) === cart.flows);
+	const offered = (name) => v.page.locator(`select[name=${name}] option`).evaluateAll((all) => all.map((o) => o.value).filter(Boolean));
+	assert.deepEqual(await offered("owner"), owners.map((o) => o.owner).sort());
+	assert.deepEqual(await offered("netns"), [...new Set(owners.map((o) => o.netns).filter(Boolean))].sort());
+	const [flow] = mock.flows().filter((f) => f.owner === cart.owner);
+	await v.go(`#/flow/${flow.id}`);
+	await v.page.locator("#numbers tr").first().waitFor();
+	const facts = await v.page.locator("table").evaluateAll((tables) => tables.map((t) => t.innerText).join("\n"));
+	for (const text of [flow.netns, flow.pod, flow.container, flow.cgroup])
+		assert.ok(facts.includes(text), text);
+	await v.close();
+});
+
+mocked("owners at the narrowest and the widest, light and dark: nothing is cut", async (base, mock) => {
+	mock.pods = true;
+	const [flow] = mock.flows(), wrong = [];
+	for (const colorScheme of ["light", "dark"])
+		for (const width of [360, 1400])
+			for (const hash of ["#/", "#/flows", `#/flow/${flow.id}`]) {
+				const v = await View.open(base, hash, { width, height: 900, colorScheme });
+				await v.page.locator("main .panel").first().waitFor();
+				wrong.push(...(await sticksOut(v, width < 1000)).map((what) => `${hash} at ${width}: ${what}`));
+				await v.picture(`owners-${hash.split("/")[1] || "overview"}-${width}-${colorScheme}`);
+				await v.close();
+			}
+	assert.deepEqual(wrong, []);
+});
+
 mocked("every text stands out from what is behind it, dark and light", async (base, mock) => {
 	const [flow] = mock.flows();
 	for (const colorScheme of ["dark", "light"])

@@ -19,6 +19,7 @@
 #include "enable.h"
 #include "flows.h"
 #include "manual.h"
+#include "pods.h"
 #include "policy_verb.h"
 #include "probe.h"
 #include "report.h"
@@ -26,6 +27,7 @@
 #include "top.h"
 #include "tunables.h"
 #include "tune.h"
+#include "usage_error.h"
 
 namespace swift {
 
@@ -34,7 +36,7 @@ namespace {
 // In the order of --help.
 constexpr std::array verbs = {&flows_verb, &enable_verb, &disable_verb, &doctor_verb, &probe_verb, &clock_verb,
 			      &bpf_verb,   &delays_verb, &credit_verb,	&ab_verb,     &report_verb, &top_verb,
-			      &tune_verb,  &policy_verb};
+			      &tune_verb,  &policy_verb, &pods_verb};
 
 constexpr const char *examples =
 	"Examples:\n"
@@ -89,23 +91,6 @@ std::string tidy(std::string text)
 		text.erase(at, 1);
 	if (const auto at = text.find("Subcommands:"); at != std::string::npos)
 		text.replace(at, 11, text.find("Usage: swiftctl VERB") != std::string::npos ? "Verbs" : "Actions");
-	return text;
-}
-
-// CLI11's sentence about arguments that nobody wants, in fewer words. CLI11 names the last one first:
-// of "--tpo 3" the option is what is wrong.
-std::string readable(std::string text)
-{
-	for (const std::string_view start : {"The following argument was not expected: ",
-					     "The following arguments were not expected: "})
-		if (text.starts_with(start)) {
-			const std::string rest = " " + text.substr(start.size());
-			const std::size_t option = rest.rfind(" -");
-
-			if (option == std::string::npos)
-				return "unexpected argument" + rest;
-			return "unknown option" + rest.substr(option, rest.find(' ', option + 1) - option);
-		}
 	return text;
 }
 
@@ -176,7 +161,7 @@ int run_command_line(int argc, const char *const *argv)
 	} catch (const CLI::CallForVersion &e) {
 		return leave(std::string(e.what()) + "\n");
 	} catch (const CLI::ParseError &e) {
-		return fail_usage(*named, readable(e.what()));
+		return fail_usage(*named, usage_error(e, app));
 	}
 
 	if (!manual.empty())

@@ -38,7 +38,11 @@ void add_json(CLI::App &verb, bool &json, const char *help)
 
 void add_netns(CLI::App &verb, std::string &name)
 {
-	verb.add_option("--netns", name, "In the network namespace NAME")->type_name("NAME");
+	verb.add_option("--netns", name, "In the network namespace NAME, or of that path (/proc/PID/ns/net)")
+		->type_name("NAME")
+		->check([](const std::string &given) {
+			return given.empty() ? std::string("'' (allowed: ") + netns_allowed + ")" : std::string();
+		});
 }
 
 void add_iface(CLI::App &verb, std::vector<std::string> &ifaces, const char *help)
@@ -65,7 +69,7 @@ Result<void> take_netns(const std::string &name, bool all_netns)
 {
 	if (!name.empty() && all_netns)
 		return usage_error("--netns and --all-netns: allowed is one of them");
-	return name.empty() ? Result<void>() : enter_netns(name);
+	return name.empty() ? Result<void>() : prefixed("--netns: ", enter_netns(name));
 }
 
 } // namespace swift

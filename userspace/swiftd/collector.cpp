@@ -157,7 +157,7 @@ void Counters::add(const Summary &summary, std::int64_t keep_ns, const std::vect
 		at(labels, summary.now_ns).ended += n;
 	for (const EndedCount &e : ended) {
 		GroupCounters &c = at(e.labels, summary.now_ns);
-		const double busy_s = static_cast<double>(e.busy_us) / 1e6;
+		const double busy_s = static_cast<double>(e.flow.busy_us) / 1e6;
 		const auto size_bytes = static_cast<double>(e.bytes);
 
 		c.ended += !e.seen; // the others are missing in the next look
@@ -191,27 +191,33 @@ std::vector<GroupCounters> Counters::all() const
 
 // --- Owners --------------------------------------------------------------------------------
 
-std::vector<OwnerSummary> OwnerBook::add(const Summary &summary, std::size_t most, std::int64_t keep_ns)
+std::vector<OwnerSummary> OwnerBook::add(const Summary &summary, const std::vector<OwnerSummary> &owners, std::size_t most,
+					 std::int64_t keep_ns)
 {
 	std::vector<OwnerSummary> out;
 	OwnerSummary rest;
-	const Key other = {"", std::string(label_other)};
 
+	rest.name = label_other;
 	places_.grow_older(summary.interval_s);
-	for (const OwnerSummary &o : summary.owners) {
-		const Key key = {o.netns, o.name};
+	for (const OwnerSummary &o : owners) {
+		const Key key = {o.netns, o.name, o.dst_prefix};
 
 		if (o.name != label_other && (places_.knows(key) || places_.size() < most_known))
 			places_.know(key, static_cast<double>(o.bytes_new + o.flows), summary.now_ns);
 	}
 	places_.give(summary.now_ns, keep_ns, most, [&](const Key &lost) { owners_.erase(lost); });
-	for (const OwnerSummary &o : summary.owners) {
-		const Key key = {o.netns, o.name};
+	for (const OwnerSummary &o : owners) {
+		const Key key = {o.netns, o.name, o.dst_prefix};
 		const bool room = places_.has(key);
-		OwnerCounters &c = owners_[room ? key : other];
 
-		c.netns = room ? o.netns : other.first;
-		c.name = room ? o.name : other.second;
+		if (!room && !o.dst_prefix.empty())
+			rest.dst_prefix = label_other;
+		const Key shown = room ? key : Key{"", rest.name, rest.dst_prefix};
+		OwnerCounters &c = owners_[shown];
+
+		c.netns = shown[0];
+		c.name = shown[1];
+		c.dst_prefix = shown[2];
 		c.seen_ns = summary.now_ns;
 		c.retrans_pkts += o.retrans_new;
 		c.bytes += o.bytes_new;
@@ -220,10 +226,8 @@ std::vector<OwnerSummary> OwnerBook::add(const Summary &summary, std::size_t mos
 		else
 			rest += o;
 	}
-	if (rest.flows > 0) {
-		rest.name = label_other;
+	if (rest.flows > 0)
 		out.push_back(std::move(rest));
-	}
 	std::erase_if(owners_, [&](const auto &o) { return summary.now_ns - o.second.seen_ns >= keep_ns; });
 	return out;
 }
@@ -278,6 +282,7 @@ void Collector::reconfigure(const Config::Collect &config)
 	flows_.reconfigure(table_options(config));
 	ended_book_ = {};
 	counters_ = {};
+	owner_prefixes_ = {};
 }
 
 // Absent unless somebody has loaded it; the first reading alone tells of no interval.
@@ -465,12 +470,24 @@ Result<std::shared_ptr<Snapshot>> Collector::collect(const std::function<void()>
 	const auto source = read_telemetry();
 
 	s->summary = summarize(*s->flows, source.get(), s->verdicts);
-	counters_.add(s->summary, config_.history_s * ns_per_s, take_ended(*s->flows),
-		      static_cast<std::size_t>(config_.max_groups));
+	auto ended = take_ended(*s->flows);
+
+	counters_.add(s->summary, config_.history_s * ns_per_s, ended, static_cast<std::size_t>(config_.max_groups));
+	std::erase_if(ended, [](const EndedCount &e) { return e.seen; });
+	s->short_flows_left_out = ended.size() - std::min(ended.size(), Snapshot::most_short_flows);
+	ended.resize(ended.size() - s->short_flows_left_out);
+	s->short_flows = std::move(ended);
 	s->ended = ended_totals_;
 	s->counters = counters_.all();
-	s->owners = owners_.add(s->summary, static_cast<std::size_t>(config_.max_owners), config_.history_s * ns_per_s);
+	const std::int64_t keep_ns = config_.history_s * ns_per_s;
+
+	s->owners = owners_.add(s->summary, s->summary.owners, static_cast<std::size_t>(config_.max_owners), keep_ns);
 	s->owner_counters = owners_.all();
+	if (config_.max_owner_prefixes > 0) {
+		s->owner_prefixes = owner_prefixes_.add(s->summary, s->summary.owner_prefixes,
+							static_cast<std::size_t>(config_.max_owner_prefixes), keep_ns);
+		s->owner_prefix_counters = owner_prefixes_.all();
+	}
 	s->retrans_pkts = counters_.retrans_pkts();
 	s->number = ++number_;
 	s->prefixes = table_options(config_).prefixes;

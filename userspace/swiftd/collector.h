@@ -55,18 +55,19 @@ private:
 	std::uint64_t retrans_pkts_ = 0;
 };
 
-// Owners, those with most traffic by themselves, the rest as one, "other".
+// Owners, or owners by prefix, those with most traffic by themselves, the rest as one, "other".
 class OwnerBook {
 public:
 	// Beyond that, who is new is of the rest until others have had no flow for a while.
 	static constexpr std::size_t most_known = 16384;
 
-	// Those of @summary, as they are to be shown: with what found no place in one.
-	std::vector<OwnerSummary> add(const Summary &summary, std::size_t most, std::int64_t keep_ns);
+	// @owners of @summary, as they are to be shown: with what found no place in one.
+	std::vector<OwnerSummary> add(const Summary &summary, const std::vector<OwnerSummary> &owners, std::size_t most,
+				      std::int64_t keep_ns);
 	[[nodiscard]] std::vector<OwnerCounters> all() const;
 
 private:
-	using Key = std::pair<std::string, std::string>; // netns, name
+	using Key = std::array<std::string, 3>; // netns, name, prefix
 
 	Places<Key> places_;
 	std::map<Key, OwnerCounters> owners_; // with a place, and the rest
@@ -111,6 +112,7 @@ private:
 	FlowObserver flows_;
 	Counters counters_;
 	OwnerBook owners_;
+	OwnerBook owner_prefixes_;
 	std::unique_ptr<EndedFlows> ended_;
 	bool ended_tried_ = false;
 	EndedBook ended_book_;

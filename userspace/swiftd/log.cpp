@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT
 #include "log.h"
 
+#include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/sinks/systemd_sink.h>
 #include <spdlog/spdlog.h>
 #include <sys/stat.h>
 
 #include <cstdlib>
+
+#include "printable.h"
 
 namespace swift {
 
@@ -22,6 +25,21 @@ bool stderr_is_journal()
 	       std::to_string(s.st_dev) + ":" + std::to_string(s.st_ino) == journal;
 }
 
+// What is said may have names of others in it: %*.
+class PrintableText : public spdlog::custom_flag_formatter {
+public:
+	void format(const spdlog::details::log_msg &said, const std::tm &, spdlog::memory_buf_t &out) override
+	{
+		const std::string text = printable({said.payload.data(), said.payload.size()});
+
+		out.append(text.data(), text.data() + text.size());
+	}
+	[[nodiscard]] std::unique_ptr<custom_flag_formatter> clone() const override
+	{
+		return std::make_unique<PrintableText>();
+	}
+};
+
 } // namespace
 
 void start_log(const Config::Log &config)
@@ -31,12 +49,16 @@ void start_log(const Config::Log &config)
 	spdlog::sink_ptr sink;
 
 	if (journal)
-		sink = std::make_shared<spdlog::sinks::systemd_sink_mt>("swiftd");
+		sink = std::make_shared<spdlog::sinks::systemd_sink_mt>("swiftd", true);
 	else
 		sink = std::make_shared<spdlog::sinks::stderr_sink_mt>();
 	auto logger = std::make_shared<spdlog::logger>("swiftd", std::move(sink));
 
-	logger->set_pattern(journal ? "%v" : "%Y-%m-%dT%H:%M:%S.%e%z %l: %v");
+	auto formatter = std::make_unique<spdlog::pattern_formatter>(
+		spdlog::pattern_time_type::local, journal ? "" : spdlog::details::os::default_eol);
+
+	formatter->add_flag<PrintableText>('*').set_pattern(journal ? "%*" : "%Y-%m-%dT%H:%M:%S.%e%z %l: %*");
+	logger->set_formatter(std::move(formatter));
 	spdlog::set_default_logger(std::move(logger));
 	set_log_level(config);
 }

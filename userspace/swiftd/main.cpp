@@ -9,6 +9,7 @@
 
 #include "manual.h"
 #include "service.h"
+#include "usage_error.h"
 
 namespace {
 
@@ -72,7 +73,10 @@ int run(int argc, char **argv)
 	try {
 		app.parse(argc, argv);
 	} catch (const CLI::ParseError &e) {
-		return app.exit(e) == 0 ? 0 : exit_usage;
+		if (e.get_exit_code() == 0) // help, version
+			return app.exit(e);
+		fmt::print(stderr, "swiftd: {}; see swiftd --help\n", swift::usage_error(e, app));
+		return exit_usage;
 	}
 
 	if (sample)

@@ -244,9 +244,15 @@ void of_owners(Families &out, const Snapshot &s)
 	auto held = gauge("swift_owner_flows_held", "Flows of them with something to send, by who holds them back");
 	auto retrans = counter("swift_owner_retransmitted_packets_total", "Packets of them sent again");
 	auto bytes = counter("swift_owner_acked_bytes_total", "Bytes of them that receivers have acknowledged");
+	auto to_flows = gauge("swift_owner_prefix_flows", "Live flows of an owner to a prefix");
+	auto to_retrans = counter("swift_owner_prefix_retransmitted_packets_total", "Packets of them sent again");
+	auto to_bytes = counter("swift_owner_prefix_acked_bytes_total", "Bytes of them that receivers have acknowledged");
 	auto netns = gauge("swift_netns", "Network namespaces whose flows are seen");
 	const auto labels = [](const std::string &in, const std::string &owner) {
 		return Labels{{"netns", in}, {"owner", owner}};
+	};
+	const auto pair_labels = [](const auto &o) {
+		return Labels{{"netns", o.netns}, {"owner", o.name}, {"dst_prefix", o.dst_prefix}};
 	};
 
 	for (const OwnerSummary &o : s.owners) {
@@ -264,8 +270,14 @@ void of_owners(Families &out, const Snapshot &s)
 		add(retrans, labels(c.netns, c.name), static_cast<double>(c.retrans_pkts));
 		add(bytes, labels(c.netns, c.name), static_cast<double>(c.bytes));
 	}
+	for (const OwnerSummary &o : s.owner_prefixes)
+		add(to_flows, pair_labels(o), static_cast<double>(o.flows));
+	for (const OwnerCounters &c : s.owner_prefix_counters) {
+		add(to_retrans, pair_labels(c), static_cast<double>(c.retrans_pkts));
+		add(to_bytes, pair_labels(c), static_cast<double>(c.bytes));
+	}
 	add(netns, {}, static_cast<double>(s.netns));
-	for (auto *f : {&flows, &rate, &held, &retrans, &bytes, &netns})
+	for (auto *f : {&flows, &rate, &held, &retrans, &bytes, &to_flows, &to_retrans, &to_bytes, &netns})
 		out.push_back(std::move(*f));
 }
 

@@ -35,7 +35,7 @@ const std::vector<Option> &table()
 		{"collect.interval_s", FIELD(collect, interval_s), 0.1, 60, {}, "s", true,
 		 "time between two looks at the host's flows"},
 		{"collect.max_cpu_percent", FIELD(collect, max_cpu_percent), 1, 100, {}, "% of a core", true,
-		 "when a look takes more CPU time than this part of the interval, the next one comes later"},
+		 "when a look, with what answers requests, takes more CPU time than this part of the interval, the next one comes later"},
 		{"collect.ccs", FIELD(collect, ccs), -no_limit, no_limit, {}, "", true,
 		 "congestion controls whose flows are collected; \"*\": all"},
 		{"collect.prefixes", FIELD(collect, prefixes), -no_limit, no_limit, {}, "", true,
@@ -53,6 +53,9 @@ const std::vector<Option> &table()
 		{"collect.max_owners", FIELD(collect, max_owners), 1, 4096, {}, "", true,
 		 "most pods, containers, units and control groups with metrics of their own, those with most traffic; the rest are "
 		 "one, \"other\""},
+		{"collect.max_owner_prefixes", FIELD(collect, max_owner_prefixes), 0, 4096, {}, "", true,
+		 "most pairs of an owner and a prefix with metrics of their own, those with most traffic; the rest are one, "
+		 "\"other\"; 0: no such metrics"},
 		{"collect.ended", FIELD(collect, ended), 0, 0, {}, "", true,
 		 "count each flow once more when it ends, those too that no look has seen"},
 		{"http.listen", FIELD(http, listen), -no_limit, no_limit, {}, "", false,

@@ -27,6 +27,7 @@ struct Config {
 		std::int64_t history_s = 300;
 		std::string netns = "auto";
 		std::int64_t max_owners = 64;
+		std::int64_t max_owner_prefixes = 32;
 		bool ended = true;
 	} collect;
 	struct Http {

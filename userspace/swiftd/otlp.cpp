@@ -15,6 +15,7 @@ namespace swift {
 namespace {
 
 constexpr int cumulative = 2; // AggregationTemporality
+constexpr const char *netns_unknown = "unknown"; // of a flow that no look has seen: another than our own
 constexpr int severity_info = 9; // SeverityNumber
 
 std::string nano_text(double seconds)
@@ -115,6 +116,26 @@ Json metric_of(const prometheus::MetricFamily &f, const std::string &start, cons
 	return metric;
 }
 
+// What is known of it.
+void add_owner(Json &attributes, const Owner &who)
+{
+	const std::size_t slash = who.pod.find('/'); // without: its name is not known, and this is its uid
+	const bool named = slash != std::string::npos;
+	const std::pair<const char *, std::string> all[] = {
+		{"k8s.namespace.name", named ? who.pod.substr(0, slash) : ""},
+		{"k8s.pod.name", named ? who.pod.substr(slash + 1) : ""},
+		{"k8s.pod.uid", who.pod_uid},
+		{"container.name", who.container_id.starts_with(who.container) ? "" : who.container},
+		{"container.id", who.container_id},
+		{"swift.unit", who.unit},
+		{"swift.cgroup", who.cgroup},
+	};
+
+	for (const auto &[name, value] : all)
+		if (!value.empty())
+			attributes.push_back(text_attribute(name, value));
+}
+
 // Names of attributes: OpenTelemetry's semantic conventions where they have one.
 Json record_of(const GoneFlow &ended, const std::string &observed)
 {
@@ -131,11 +152,16 @@ Json record_of(const GoneFlow &ended, const std::string &observed)
 		  text_attribute("network.interface.name", ended.group.iface),
 		  double_attribute("swift.seen_seconds", ended.seen_s)};
 
+	if (!ended.netns.empty())
+		a.push_back(text_attribute("swift.netns", ended.netns));
+	add_owner(a, ended.who);
 	if (row.sender.known) {
 		a.push_back(int_attribute("swift.acked_bytes", row.bytes_acked));
 		a.push_back(int_attribute("swift.sent_segments", row.segments_sent));
 		a.push_back(int_attribute("swift.retransmitted_packets", row.retrans_total));
 	}
+	if (ended.busy_s)
+		a.push_back(double_attribute("swift.busy_seconds", *ended.busy_s));
 	if (row.srtt_us > 0)
 		a.push_back(double_attribute("swift.rtt_seconds", row.srtt_us / 1e6));
 	if (row.has_min_rtt())
@@ -173,11 +199,42 @@ std::vector<GoneFlow> ended_flows(const FlowSet &before, const FlowSet &now, dou
 		if (std::binary_search(there.begin(), there.end(), row.cookie))
 			continue;
 		if (ended.size() < most)
-			ended.push_back({row, before.groups[row.group], static_cast<double>(before.now_ns - row.first_seen_ns) / 1e9, now_s});
+			ended.push_back({row, before.groups[row.group], before.netns[row.netns], before.owners[row.owner].who,
+					 static_cast<double>(before.now_ns - row.first_seen_ns) / 1e9, now_s});
 		else
 			left_out++;
 	}
 	return ended;
+}
+
+std::vector<GoneFlow> short_flows(std::span<const EndedCount> ended, double now_s, std::size_t most, std::uint64_t &left_out)
+{
+	std::vector<GoneFlow> out;
+
+	for (const EndedCount &e : ended) {
+		GoneFlow gone;
+
+		if (out.size() >= most) {
+			left_out++;
+			continue;
+		}
+		gone.row.cookie = e.flow.cookie;
+		gone.row.local_v6 = e.flow.local.address.v6;
+		gone.row.local_bytes = e.flow.local.address.bytes;
+		gone.row.remote_bytes = e.flow.remote.address.bytes;
+		gone.row.local_port = e.flow.local.port;
+		gone.row.remote_port = e.flow.remote.port;
+		gone.row.bytes_acked = e.bytes;
+		gone.row.segments_sent = e.flow.segments_sent;
+		gone.row.retrans_total = e.flow.retrans_total;
+		gone.row.sender.known = true;
+		gone.group = e.labels;
+		gone.netns = e.flow.other_netns ? netns_unknown : "";
+		gone.busy_s = static_cast<double>(e.flow.busy_us) / 1e6;
+		gone.ended_s = now_s;
+		out.push_back(std::move(gone));
+	}
+	return out;
 }
 
 std::string otlp_metrics(std::span<const MetricFamily> families, const HostFacts &facts, double start_s, double now_s)

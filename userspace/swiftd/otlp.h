@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -14,17 +15,22 @@
 
 namespace swift {
 
-// A flow that is gone, as it was when it was last seen.
+// A flow that is gone, as it was when it was last seen, or, if no look has seen it, as the kernel told of it at its end.
 struct GoneFlow {
 	FlowRow row;
 	FlowGroup group;
+	std::string netns; // empty: our own
+	Owner who;
 	double seen_s = 0; // it was there for at least so long
 	double ended_s = 0; // since 1970: when it was first missed
+	std::optional<double> busy_s = {}; // of one that no look has seen: it had data for so long, to some milliseconds
 };
 
 // Flows of @before that are not in @now, at most @most of them; @left_out: how many there were beyond.
 [[nodiscard]] std::vector<GoneFlow> ended_flows(const FlowSet &before, const FlowSet &now, double now_s, std::size_t most,
 						 std::uint64_t &left_out);
+// Those of Snapshot::short_flows, which no look has seen: whose they were, and how long their path is, nobody knows any more.
+[[nodiscard]] std::vector<GoneFlow> short_flows(std::span<const EndedCount> ended, double now_s, std::size_t most, std::uint64_t &left_out);
 
 // Counters and histograms are sums since @start_s (OTLP: cumulative).
 [[nodiscard]] std::string otlp_metrics(std::span<const MetricFamily> families, const HostFacts &facts, double start_s, double now_s);

@@ -127,6 +127,9 @@ void OtlpExporter::note_ended(const Snapshot &snapshot)
 	if (before_)
 		for (GoneFlow &f : ended_flows(*before_, *snapshot.flows, snapshot.time_s, most_flows - flows_.size(), left_out))
 			flows_.push_back(std::move(f));
+	for (GoneFlow &f : short_flows(snapshot.short_flows, snapshot.time_s, most_flows - flows_.size(), left_out))
+		flows_.push_back(std::move(f));
+	left_out += snapshot.short_flows_left_out;
 	before_ = snapshot.flows;
 	stats_.otlp.lost_flows += left_out;
 }

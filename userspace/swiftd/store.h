@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "cgroups.h"
-#include "ended_flows.h"
+#include "ended_book.h"
 #include "flow_table.h"
 #include "native_histogram.h"
 #include "options.h"
@@ -74,10 +74,11 @@ struct GroupCounters {
 	std::map<Part, LogHistogram> delays;
 };
 
-// The same of an owner.
+// The same of an owner, or of one and a prefix.
 struct OwnerCounters {
 	std::string netns;
 	std::string name;
+	std::string dst_prefix; // empty: any
 	std::int64_t seen_ns = 0;
 	std::uint64_t retrans_pkts = 0;
 	std::uint64_t bytes = 0;
@@ -188,6 +189,8 @@ struct ProbeNews {
 
 // One look at the host, never changed after it was made.
 struct Snapshot {
+	static constexpr std::size_t most_short_flows = 10000;
+
 	std::uint64_t number = 0; // 1, 2, ...
 	double time_s = 0; // since 1970
 	std::int64_t interval_ms = 0; // until the next look is due, which may be longer than was wished for
@@ -205,8 +208,12 @@ struct Snapshot {
 	std::vector<GroupCounters> counters; // of groups with a place, and of the rest
 	std::vector<OwnerSummary> owners; // most flows first; more than are allowed are one, "other"
 	std::vector<OwnerCounters> owner_counters;
+	std::vector<OwnerSummary> owner_prefixes; // the same by prefix; none where collect.max_owner_prefixes is 0
+	std::vector<OwnerCounters> owner_prefix_counters;
 	std::size_t netns = 1; // network namespaces that were looked at
 	EndedTotals ended;
+	std::vector<EndedCount> short_flows; // that came and went since the look before; at most most_short_flows
+	std::uint64_t short_flows_left_out = 0; // beyond these
 	std::uint64_t retrans_pkts = 0; // since the start
 	CollectStats collect;
 	double cpu_seconds = 0; // of the process

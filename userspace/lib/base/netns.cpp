@@ -2,9 +2,13 @@
 #include "netns.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
+#include <linux/nsfs.h>
 #include <sched.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 
 #include <cerrno>
 
@@ -18,18 +22,36 @@ namespace {
 #define SO_NETNS_COOKIE 71
 #endif
 
+Result<Fd> open_netns(const std::string &path)
+{
+	struct statfs fs {};
+
+	if (statfs(path.c_str(), &fs) < 0)
+		return errno == ENOENT || errno == ENOTDIR ?
+			       Error{"no such network namespace", path, netns_allowed, errno} :
+			       errno_error("cannot open network namespace " + path, errno);
+	// Before it is opened: of a device, that may do something.
+	if (fs.f_type != NSFS_MAGIC)
+		return Error{"not a network namespace", path, netns_allowed};
+
+	Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+
+	if (!fd)
+		return errno_error("cannot open network namespace " + path, errno);
+	if (ioctl(fd.get(), NS_GET_NSTYPE) != CLONE_NEWNET)
+		return Error{"not a network namespace", path, netns_allowed};
+	return fd;
+}
+
 } // namespace
 
 Result<void> enter_netns(const std::string &name)
 {
-	if (name.empty() || name == "." || name == ".." || name.find('/') != std::string::npos)
-		return Error{"not a name of a network namespace", name, "a name that `ip netns` lists"};
+	const bool is_path = name.starts_with('/');
 
-	const std::string path = "/run/netns/" + name;
-	const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-
-	if (!fd)
-		return errno_error("cannot open network namespace " + path, errno);
+	if (!is_path && (name.empty() || name == "." || name == ".." || name.find('/') != std::string::npos))
+		return Error{"not a name of a network namespace", name, netns_allowed};
+	ASSIGN_OR_RETURN(const auto fd, open_netns(is_path ? name : "/run/netns/" + name));
 	if (setns(fd.get(), CLONE_NEWNET) < 0)
 		return errno_error("cannot enter network namespace " + name, errno);
 	return {};

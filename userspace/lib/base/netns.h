@@ -9,7 +9,9 @@
 
 namespace swift {
 
-// Enters the one that `ip netns` calls @name; for the whole thread.
+inline constexpr const char *netns_allowed = "a name that `ip netns` lists, or a path such as /proc/PID/ns/net";
+
+// Enters the one that `ip netns` calls @name, or that a path such as /proc/PID/ns/net is; for the whole thread.
 Result<void> enter_netns(const std::string &name);
 // Unlike the number of its inode, no other namespace has it until the next boot.
 Result<std::uint64_t> netns_cookie();

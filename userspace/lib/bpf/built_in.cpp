@@ -3,7 +3,8 @@
 
 #include <array>
 
-// The bytes of an object, in read-only memory.
+// The bytes of an object, in read-only memory. No skeleton of bpftool's: one and the same code loads these objects and
+// those of --object, which come with other maps and names, so that a struct for each of ours would serve nobody.
 #define EMBED(symbol, file)                                                                  \
 	asm(".pushsection .rodata\n"                                                         \
 	    ".balign 16\n"                                                                   \

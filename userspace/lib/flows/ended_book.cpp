@@ -51,9 +51,9 @@ std::vector<EndedCount> EndedBook::add(const FlowSet &set, const std::vector<End
 				   set.groups[before.group] :
 				   unseen_group(f, options, ifaces, set.now_ns);
 		c.seen = seen;
+		c.flow = f;
 		c.sent = f.segments_sent > 0 || before.segments > 0;
 		c.bytes = std::max(f.bytes_acked, before.bytes);
-		c.busy_us = f.busy_us;
 		c.bytes_new = f.bytes_acked > before.bytes ? f.bytes_acked - before.bytes : 0;
 		c.segments_new = f.segments_sent != 0 ? f.segments_sent - before.segments : 0;
 		c.retrans_new = f.retrans_total > before.retrans ? f.retrans_total - before.retrans : 0;

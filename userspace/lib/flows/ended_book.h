@@ -20,8 +20,8 @@ struct EndedCount {
 	FlowGroup labels;
 	bool seen = false; // by a look
 	bool sent = false; // it has sent data
+	EndedFlow flow; // as the kernel told of it
 	std::uint64_t bytes = 0; // in all
-	std::uint64_t busy_us = 0;
 	std::uint64_t bytes_new = 0; // not in any look
 	std::uint64_t segments_new = 0;
 	std::uint64_t retrans_new = 0;

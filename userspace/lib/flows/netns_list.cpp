@@ -28,7 +28,7 @@ Directory open_directory(const std::string &path)
 	return {opendir(path.c_str()), closedir};
 }
 
-// Of "net:[4026531840]"; 0: it is not told, or the process has gone.
+// Of "net:[4026531840]"; 0: it is not told, or, with ENOENT or ESRCH, the process has none any more.
 std::uint32_t inode_of(const std::string &link)
 {
 	std::array<char, 64> text{};
@@ -104,10 +104,12 @@ void NetnsList::scan_processes(std::map<std::uint32_t, Netns> &found)
 		const std::string link = proc_ + "/" + pid + "/ns/net";
 
 		// One that has been there for a while hardly ever changes; nor does whether it tells.
-		if (p.scans < young_scans || (std::hash<std::string>()(pid) + scans_) % turns == 0)
+		if (p.scans < young_scans || (std::hash<std::string>()(pid) + scans_) % turns == 0) {
 			p.inode = inode_of(link);
+			p.silent = p.inode == 0 && errno != ENOENT && errno != ESRCH;
+		}
 		p.scans++;
-		silent_ += p.inode == 0;
+		silent_ += p.silent;
 		if (p.inode != 0) {
 			Netns &n = found[p.inode];
 

@@ -46,7 +46,8 @@ public:
 
 private:
 	struct Process {
-		std::uint32_t inode = 0; // 0: not told
+		std::uint32_t inode = 0; // 0: not told, or it has none any more
+		bool silent = false;
 		std::uint32_t scans = 0; // that it was there
 	};
 

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 
 namespace swift {
@@ -69,30 +70,62 @@ void take(OwnerSummary &o, const FlowRow &row, const SummaryOptions &options)
 	o.host_ns += row.swift.endpoint_ns;
 }
 
-std::vector<OwnerSummary> owners_of(const FlowSet &set, const SummaryOptions &options)
+void sort_most_flows_first(std::vector<OwnerSummary> &owners)
 {
-	std::map<std::pair<std::string_view, std::string_view>, std::size_t> places;
-	std::vector<std::size_t> place_of; // of each of set.owners
+	std::sort(owners.begin(), owners.end(), [](const OwnerSummary &a, const OwnerSummary &b) {
+		return a.flows != b.flows ? a.flows > b.flows :
+					    std::tie(a.netns, a.name, a.dst_prefix) < std::tie(b.netns, b.name, b.dst_prefix);
+	});
+}
+
+std::vector<OwnerSummary> owner_prefixes_of(const FlowSet &set, const SummaryOptions &options)
+{
+	using Key = std::tuple<std::string_view, std::string_view, std::string_view>;
+
+	std::map<Key, std::size_t> places;
+	std::unordered_map<std::uint64_t, std::size_t> place_of; // of one of set.owners and of set.groups
 	std::vector<OwnerSummary> all;
 
-	for (const FlowOwner &o : set.owners) {
-		const std::string &netns = set.netns[o.netns];
-		const auto [at, is_new] = places.try_emplace({netns, o.who.name()}, all.size());
+	for (const FlowRow &row : set.rows) {
+		const auto [known, is_new_pair] = place_of.try_emplace(std::uint64_t{row.owner} << 32 | row.group, 0);
 
-		place_of.push_back(at->second);
-		if (!is_new)
-			continue;
-		all.emplace_back();
-		all.back().netns = netns;
-		all.back().name = o.who.name();
-		all.back().who = o.who;
+		if (is_new_pair) {
+			const FlowOwner &o = set.owners[row.owner];
+			const std::string &netns = set.netns[o.netns];
+			const std::string &prefix = set.groups[row.group].dst_prefix;
+			const auto [at, is_new] = places.try_emplace({netns, o.who.name(), prefix}, all.size());
+
+			known->second = at->second;
+			if (is_new) {
+				all.emplace_back();
+				all.back().netns = netns;
+				all.back().name = o.who.name();
+				all.back().dst_prefix = prefix;
+				all.back().who = o.who;
+			}
+		}
+		take(all[known->second], row, options);
 	}
-	for (const FlowRow &row : set.rows)
-		take(all[place_of[row.owner]], row, options);
-	std::erase_if(all, [](const OwnerSummary &o) { return o.flows == 0; });
-	std::sort(all.begin(), all.end(), [](const OwnerSummary &a, const OwnerSummary &b) {
-		return a.flows != b.flows ? a.flows > b.flows : std::tie(a.netns, a.name) < std::tie(b.netns, b.name);
-	});
+	sort_most_flows_first(all);
+	return all;
+}
+
+std::vector<OwnerSummary> owners_of(const std::vector<OwnerSummary> &by_prefix)
+{
+	std::map<std::pair<std::string_view, std::string_view>, std::size_t> places;
+	std::vector<OwnerSummary> all;
+
+	for (const OwnerSummary &one : by_prefix) {
+		const auto [at, is_new] = places.try_emplace({one.netns, one.name}, all.size());
+
+		if (is_new) {
+			all.push_back(one);
+			all.back().dst_prefix.clear();
+		} else {
+			all[at->second] += one;
+		}
+	}
+	sort_most_flows_first(all);
 	return all;
 }
 
@@ -171,7 +204,8 @@ Summary summarize(const FlowSet &set, const HistogramSource *histograms,
 		out.totals.rate_Bps += static_cast<double>(row.rate_Bps);
 		out.totals.retrans_new += row.retrans_new;
 	}
-	out.owners = owners_of(set, options);
+	out.owner_prefixes = owner_prefixes_of(set, options);
+	out.owners = owners_of(out.owner_prefixes);
 	for (std::size_t i = 0; i < set.left_of_group.size() && i < set.groups.size(); i++)
 		if (set.left_of_group[i] > 0)
 			out.ended.emplace_back(set.groups[i], set.left_of_group[i]);

@@ -83,10 +83,11 @@ struct GroupSummary {
 	}
 };
 
-// Flows of one owner in one network namespace: of a pod all containers together.
+// Flows of one owner in one network namespace: of a pod all containers together. Or of them those to one prefix.
 struct OwnerSummary {
 	std::string netns;
 	std::string name; // Owner::name()
+	std::string dst_prefix; // empty: any
 	Owner who; // of one of its control groups
 	std::size_t flows = 0;
 	std::size_t measured = 0; // by swift
@@ -119,6 +120,7 @@ struct Summary {
 	Totals totals;
 	std::vector<GroupSummary> groups; // those with flows, most flows first
 	std::vector<OwnerSummary> owners; // most flows first
+	std::vector<OwnerSummary> owner_prefixes; // the same by prefix
 	std::vector<std::pair<FlowGroup, std::uint64_t>> ended; // flows of the last interval, of any group
 };
 

@@ -85,7 +85,7 @@ Result<std::optional<State>> load_record(const Files &files, const std::string &
 
 	if (j.is_object() && text_member(j, "boot_id").value_or("") != boot_id(files))
 		return std::optional<State>();
-	if (j.is_object() && j.value("schema", 0) == run_schema && j.contains("before") &&
+	if (j.is_object() && j.value("schema", Json()) == run_schema && j.contains("before") &&
 	    j.contains("kept") && j.contains("trial") && j.contains("running") && j["running"].is_boolean()) {
 		auto before = settings_of(j["before"]), kept = settings_of(j["kept"]),
 		     trial = settings_of(j["trial"]);

@@ -74,7 +74,7 @@ std::vector<std::string> ab_iperf_command(const AbPlan &plan, const AbLeg &leg, 
 {
 	std::vector<std::string> argv = iperf(plan, leg, cc);
 
-	argv.insert(argv.end(), {"-P", std::to_string(plan.parallel), "-t", std::to_string(plan.duration_s),
+	argv.insert(argv.end(), {"-P", std::to_string(plan.parallel), "-t", std::to_string(plan.flows_s()),
 				 "-O", std::to_string(plan.warmup_s), "-i", interval_s(plan)});
 	return argv;
 }

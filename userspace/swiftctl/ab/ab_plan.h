@@ -34,7 +34,9 @@ struct AbPlan {
 
 	[[nodiscard]] std::size_t senders() const { return clients.size() + 1; } // client hosts
 	[[nodiscard]] std::size_t flows() const { return senders() * servers.size() * parallel; }
-	[[nodiscard]] unsigned run_seconds() const { return warmup_s + duration_s; }
+	[[nodiscard]] unsigned run_seconds() const { return warmup_s + flows_s(); }
+	// Beside questions a second more: those that begin later than the flows end no later.
+	[[nodiscard]] unsigned flows_s() const { return duration_s + (askers > 0 && parallel > 0 ? 1 : 0); }
 };
 
 // One client's iperf3 to one server.

@@ -122,7 +122,7 @@ void ask_to_end(Child &child, AbOutput::End why)
 		kill(child.pid, SIGTERM);
 }
 
-void reap(Child &child)
+void reap(Child &child, Clock::time_point began)
 {
 	int status = 0;
 
@@ -130,6 +130,7 @@ void reap(Child &child)
 		return;
 	child.pid = -1;
 	child.output->status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+	child.output->ended_s = seconds(Clock::now() - began);
 }
 
 void read_from(Fd &pipe, std::string &text)
@@ -242,7 +243,7 @@ private:
 			}
 			wait(children, std::min(tick_s / 2, std::max(0.0, next_tick - now)));
 			for (Child &c : children)
-				reap(c);
+				reap(c, began);
 		}
 		// What was written before the end; a grandchild that holds a pipe does not hold us.
 		for (Child &c : children)

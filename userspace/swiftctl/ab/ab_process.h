@@ -28,6 +28,7 @@ struct AbOutput {
 	int status = 0; // exit status; 128 + signal; of ssh 255, of a missing command 127
 	std::string out;
 	std::string err;
+	double ended_s = 0; // after all of them began
 
 	// What it complained of, in one line; @fallback if it said nothing.
 	[[nodiscard]] std::string complaint(const std::string &fallback) const;

@@ -62,7 +62,7 @@ std::string rr_json(const RrRun &run)
 {
 	return Json{{"schema", 1},	      {"cc", run.cc},		{"count", run.count},
 		    {"of_each", run.of_each}, {"seconds", run.seconds}, {"times_ns", run.times_ns}, {"retransmits", run.retransmits},
-		    {"segments", run.segments}}
+		    {"segments", run.segments}, {"waited_s", run.waited_s}}
 		       .dump() +
 	       "\n";
 }
@@ -82,6 +82,8 @@ Result<RrRun> parse_rr(std::string_view text)
 	run.seconds = root["seconds"].number(0, 1e6);
 	run.retransmits = static_cast<std::uint64_t>(root["retransmits"].number(0, 1e15));
 	run.segments = static_cast<std::uint64_t>(root["segments"].number(0, 1e15));
+	if (const JsonNode waited = root["waited_s"]; waited.exists()) // not from one of an older version
+		run.waited_s = waited.number(0, 1e6);
 	for (const JsonNode &n : root["of_each"].required("a list").list())
 		run.of_each.push_back(n.number(0, 1e15));
 	for (const JsonNode &t : root["times_ns"].required("a list").list())

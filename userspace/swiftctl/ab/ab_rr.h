@@ -43,6 +43,7 @@ struct RrRun {
 	std::vector<double> times_ns; // ascending; of very many, as many as rr_most_times evenly spread ranks
 	std::uint64_t retransmits = 0;
 	std::uint64_t segments = 0; // with data
+	double waited_s = 0; // for the last answers, after the last question that counts
 
 	bool operator==(const RrRun &) const = default;
 };

@@ -384,6 +384,7 @@ Result<RrRun> rr_ask(const AbPlan &plan, const std::string &server, const std::s
 		run.of_each.push_back(asker->count());
 	}
 	run.seconds = plan.duration_s;
+	run.waited_s = static_cast<double>(clock_ns(CLOCK_MONOTONIC) - until_ns) / ns_per_s;
 	std::sort(run.times_ns.begin(), run.times_ns.end());
 	if (run.times_ns.size() > rr_most_times) {
 		std::vector<double> some;

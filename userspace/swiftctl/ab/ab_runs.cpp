@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "ab.h"
@@ -15,6 +16,7 @@ constexpr unsigned attempts = 2;
 constexpr double grace_s = 15; // for connecting, and for ssh
 constexpr double between_s = 0.2; // until the servers listen again
 constexpr double before_retry_s = 2;
+constexpr double beside_least = 0.95; // of the time of questions: so much of it all flows run
 
 // A host whose flows are looked at while a run is on.
 struct Watched {
@@ -73,6 +75,7 @@ public:
 
 			answers.push_back(std::move(run));
 		}
+		RETURN_IF_ERROR(check_beside(answers, outputs));
 		AbRun run = ab_run(turn_, runs);
 
 		ab_add_answers(run, answers, plan_);
@@ -148,6 +151,33 @@ private:
 		if (run->count == 0)
 			return named("no answer came");
 		return run;
+	}
+
+	// Answers that came before the flows began, or after they ended, are quick, and many: each flow has to
+	// run for as good as all of the time of all questions. What begins when is known by when it ended.
+	[[nodiscard]] Result<void> check_beside(const std::vector<RrRun> &answers, const std::vector<AbOutput> &outputs) const
+	{
+		const double asked_s = plan_.duration_s;
+
+		for (std::size_t q = 0; plan_.parallel > 0 && q < answers.size(); q++) {
+			const double until_s = outputs[legs_.size() + q].ended_s - answers[q].waited_s;
+			const double began_s = until_s - asked_s - plan_.warmup_s;
+
+			for (std::size_t f = 0; f < legs_.size(); f++) {
+				const double to_s = outputs[f].ended_s;
+				const double from_s = to_s - plan_.run_seconds();
+				const double both_s = std::min(until_s, to_s) - std::max(until_s - asked_s, from_s);
+
+				if (both_s < beside_least * asked_s)
+					return Error{fmt::format(
+						"the questions from {} to {} were asked for {:.1f} of their {} s beside the flows from "
+						"{} to {}, which began {:.1f} s {} (a longer --warmup and --duration bear that)",
+						legs_[q].client_text(), legs_[q].server, std::max(0.0, both_s), plan_.duration_s,
+						legs_[f].client_text(), legs_[f].server,
+						std::abs(from_s - began_s), from_s > began_s ? "later" : "earlier")};
+			}
+		}
+		return {};
 	}
 
 	void put_ends(AbRun &run, const std::vector<IperfRun> &runs, const std::vector<AbOutput> &outputs)

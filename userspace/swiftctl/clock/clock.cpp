@@ -16,6 +16,7 @@
 #include "clock_ns.h"
 #include "fd.h"
 #include "phc.h"
+#include "printable.h"
 #include "say.h"
 #include "system.h"
 #include "text.h"
@@ -244,7 +245,7 @@ Result<int> restore(Files &files, Nics &nics, const ClockOptions &options)
 			error = done.error();
 	for (const FeedEvent &e : events)
 		if (!print(options.json ? feed_event_json(e, clock_ns(CLOCK_REALTIME)) :
-					  fmt::format("{}: {}\n", e.iface, e.text)))
+					  printable(fmt::format("{}: {}", e.iface, e.text)) + "\n"))
 			return exit_failed;
 	if (error)
 		return *error;
@@ -261,7 +262,7 @@ Result<int> dry_run(const Files &files, Nics &nics, const ClockOptions &options,
 	} else {
 		for (const ClockPlan &p : plans)
 			if (p.fit || !options.ifaces.empty())
-				out += plan_text(p, interval_ms) + "\n";
+				out += printable(plan_text(p, interval_ms)) + "\n";
 	}
 	if (!print(out))
 		return exit_failed;
@@ -303,7 +304,7 @@ Result<int> feed(Files &files, Nics &nics, const ClockOptions &options, std::uin
 		else if (e.trouble)
 			note(clock_verb, e.iface + ": " + e.text);
 		else
-			reader_gone |= !print(fmt::format("{}: {}\n", e.iface, e.text));
+			reader_gone |= !print(printable(fmt::format("{}: {}", e.iface, e.text)) + "\n");
 	});
 
 	RETURN_IF_ERROR(feeder.start());

@@ -11,6 +11,7 @@
 
 #include "changes.h"
 #include "diag.h"
+#include "shell_word.h"
 #include "text.h"
 #include "tunables.h"
 
@@ -570,8 +571,8 @@ private:
 			add(Severity::warn, dev + " qdisc", root->value,
 			    "flows wait behind others' bursts; fq lets them take turns (TCP's own timer paces Swift, "
 			    "with or without fq)",
-			    root->by_hand ? fmt::format("tc qdisc replace dev {} root fq", dev) :
-					    fmt::format("swiftctl enable --iface {}", dev));
+			    root->by_hand ? fmt::format("tc qdisc replace dev {} root fq", shell_word(dev)) :
+					    fmt::format("swiftctl enable --iface {}", shell_word(dev)));
 	}
 
 	// The kernel sends up to gso_max_size at once, whatever the pacing rate, below 512 us.
@@ -612,7 +613,7 @@ private:
 		    "bursts queue in the switch, whatever the pacing rate, and other flows see the delay",
 		    fmt::format("ip link set dev {} gso_max_size {}   # or: sysctl -w "
 				"net.ipv4.tcp_tso_rtt_log=0",
-				dev, std::max<std::uint64_t>(fitting, 8192)));
+				shell_word(dev), std::max<std::uint64_t>(fitting, 8192)));
 	}
 
 	void coalescing(const std::string &dev)
@@ -632,7 +633,7 @@ private:
 			add(Severity::warn, dev + " coalescing", seen,
 			    fmt::format("interrupts that wait look like delay, against a target of {}",
 					whole_us(aim_ns())),
-			    fmt::format("ethtool -C {}{} rx-usecs {}", dev,
+			    fmt::format("ethtool -C {}{} rx-usecs {}", shell_word(dev),
 					c->adaptive_rx ? " adaptive-rx off" : "",
 					std::min<std::uint64_t>(c->rx_usecs, most_us)));
 		else
@@ -656,7 +657,7 @@ private:
 			add(Severity::warn, dev + " stamps",
 			    fmt::format("hardware stamps possible (/dev/ptp{}), not on", t->phc_index),
 			    "delay between NIC and stack counts as fabric",
-			    fmt::format("swiftctl clock run --iface {}", dev));
+			    fmt::format("swiftctl clock run --iface {}", shell_word(dev)));
 		if (module_loaded(system_) || !bpf_.variants.empty())
 			clock(dev, t->hw_rx_all_on);
 	}
@@ -667,7 +668,7 @@ private:
 							    Result<std::vector<NicClock>>(std::vector<NicClock>());
 		const auto ifindex = number(system_.read_file("/sys/class/net/" + dev + "/ifindex"));
 		const std::string check = dev + " clock";
-		const std::string fix = fmt::format("swiftctl clock run --iface {}", dev);
+		const std::string fix = fmt::format("swiftctl clock run --iface {}", shell_word(dev));
 		const NicClock *line = nullptr;
 
 		if (!clocks) {

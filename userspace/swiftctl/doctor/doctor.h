@@ -10,6 +10,7 @@
 #include "nics.h"
 #include "sockets.h"
 #include "system.h"
+#include "terminal.h"
 #include "verb.h"
 
 namespace swift {
@@ -45,6 +46,7 @@ Result<std::vector<Finding>> examine(const DoctorHost &host, const DoctorOptions
 				     const BpfClockTable &bpf = {});
 [[nodiscard]] std::string_view severity_name(Severity s);
 [[nodiscard]] std::size_t count(const std::vector<Finding> &findings, Severity s);
+[[nodiscard]] std::string doctor_text(const std::vector<Finding> &findings, const Terminal &terminal);
 [[nodiscard]] std::string doctor_json(const std::vector<Finding> &findings);
 
 void add_options(CLI::App &verb, DoctorOptions &o);

@@ -7,8 +7,8 @@
 #include "clock.h"
 #include "doctor.h"
 #include "json.h"
+#include "printable.h"
 #include "say.h"
-#include "terminal.h"
 
 namespace swift {
 
@@ -18,6 +18,8 @@ Colour severity_colour(Severity s)
 {
 	return s == Severity::ok ? Colour::green : s == Severity::warn ? Colour::yellow : Colour::red;
 }
+
+} // namespace
 
 std::string doctor_text(const std::vector<Finding> &findings, const Terminal &terminal)
 {
@@ -31,17 +33,15 @@ std::string doctor_text(const std::vector<Finding> &findings, const Terminal &te
 		const std::string margin(8 + width, ' ');
 
 		out += terminal.paint(name, severity_colour(f.severity)) + std::string(6 - name.size(), ' ');
-		out += fmt::format("{:<{}}  {}\n", f.check, width, f.seen);
+		out += fmt::format("{:<{}}  {}\n", printable(f.check), width, printable(f.seen));
 		if (!f.why.empty())
-			out += margin + f.why + "\n";
+			out += margin + printable(f.why) + "\n";
 		if (!f.fix.empty())
-			out += margin + terminal.paint("fix: " + f.fix, Colour::bold) + "\n";
+			out += margin + terminal.paint("fix: " + printable(f.fix), Colour::bold) + "\n";
 	}
 	return out + fmt::format("{} ok, {} warn, {} fail\n", count(findings, Severity::ok),
 				 count(findings, Severity::warn), count(findings, Severity::fail));
 }
-
-} // namespace
 
 std::string doctor_json(const std::vector<Finding> &findings)
 {

@@ -7,15 +7,21 @@
 #include <algorithm>
 #include <array>
 
+#include "shell_word.h"
 #include "text.h"
 
 namespace swift {
 
 namespace {
 
+// For a shell.
 std::string show(const std::vector<std::string> &argv)
 {
-	return fmt::format("{}", fmt::join(argv, " "));
+	std::string line;
+
+	for (const std::string &word : argv)
+		line += (line.empty() ? "" : " ") + shell_word(word);
+	return line;
 }
 
 // Runs a command that has to succeed.
@@ -130,7 +136,7 @@ Result<Value> current(System &system, const Item &item)
 		return Value(text);
 	}
 	case Kind::qdisc: {
-		if (!system.exists("/sys/class/net/" + item.key))
+		if (!has_interface(system, item.key))
 			return Value();
 		ASSIGN_OR_RETURN(auto qdisc, root_qdisc(system, item.key));
 		return Value(qdisc.value);
@@ -198,6 +204,29 @@ Result<void> apply(System &system, const Item &item, const Value &value,
 		return Error{fmt::format("{} is '{}' after it was set to '{}'", item_name(item),
 					 now.value_or("(absent)"), value.value_or("(absent)"))};
 	return {};
+}
+
+bool in_initial_netns(const Files &files)
+{
+	return has_sysctl(files, default_qdisc_sysctl); // others do not show it
+}
+
+bool of_host(const Item &item)
+{
+	return item.kind == Kind::module || item.kind == Kind::file || item.key == default_qdisc_sysctl ||
+	       item.key == allowed_cc_sysctl;
+}
+
+bool has_interface(const Files &files, const std::string &dev)
+{
+	const auto text = files.read_file("/proc/thread-self/net/dev");
+
+	if (!text)
+		return false;
+	for (const std::string &line : split(*text, '\n'))
+		if (trim(line).starts_with(dev + ":"))
+			return true;
+	return false;
 }
 
 int undo_rank(const Item &item)

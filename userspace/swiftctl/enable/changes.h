@@ -4,10 +4,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "netns.h"
 #include "system.h"
 
 namespace swift {
@@ -58,6 +61,13 @@ Result<Value> current(System &system, const Item &item);
 Result<void> apply(System &system, const Item &item, const Value &value,
 		   const std::string &module_file);
 
+// Whether the thread's network namespace is the one that the kernel began with. What is the host's alone
+// (the module, net.core.default_qdisc, files) is changed and put back in that one.
+[[nodiscard]] bool in_initial_netns(const Files &files);
+[[nodiscard]] bool of_host(const Item &item);
+// Of the thread's network namespace, whatever /sys shows.
+[[nodiscard]] bool has_interface(const Files &files, const std::string &dev);
+
 // For putting back: smaller first. A root qdisc falls back to net.core.default_qdisc, so
 // that one comes before; the module goes last.
 [[nodiscard]] int undo_rank(const Item &item);
@@ -76,20 +86,50 @@ Result<std::uint64_t> gso_max_size(System &system, const std::string &dev);
 // Whether `enable` can have changed such a thing. What is remembered is obeyed by root.
 [[nodiscard]] bool is_ours(const Item &item);
 
-// The memory of all this: a file where only root writes. It is of one network namespace and of
-// one boot, after which only changes with --persist are left to undo.
+// Cookies of the network namespaces that have a name or a process; none: not all could be looked at.
+std::optional<std::set<std::string>> live_netns();
+
+// The network namespace that is changed: the thread's.
+struct Place {
+	std::string cookie = this_netns();
+	std::string name = {}; // for people
+	std::function<std::optional<std::set<std::string>>()> live = live_netns;
+	// Of namespaces that were alive a moment ago: they are not looked for again. For who changes many, one after the other.
+	std::set<std::string> known_live = {};
+};
+
+// The memory of all this: files where only root writes, one for each network namespace. They are of
+// one boot, after which only changes with --persist are left to undo, which are the initial one's.
 class StateFile {
 public:
-	explicit StateFile(System &system) : system_(system) {}
+	explicit StateFile(System &system, Place place = {});
 
+	// Before load(), by who holds the lock: what an older version remembered in the initial namespace's
+	// file goes where it belongs, and namespaces that are gone are forgotten. Says which.
+	Result<std::vector<std::string>> settle();
 	Result<std::vector<Change>> load() const; // nothing remembered: empty
 	Result<void> save(const std::vector<Change> &changes);
 	Result<void> remove();
 
-	static constexpr const char *path = "/var/lib/tcp_swift/enable.json";
+	[[nodiscard]] bool initial() const { return initial_; }
+	// What other network namespaces are called of which something is remembered.
+	[[nodiscard]] std::vector<std::string> others() const;
+
+	static constexpr const char *path = "/var/lib/tcp_swift/enable.json"; // of the initial one
+	[[nodiscard]] static std::string path_of(const std::string &cookie); // of another
 
 private:
+	struct Content;
+
+	Result<std::optional<Content>> read(const std::string &file) const;
+	[[nodiscard]] std::string own_path() const { return initial_ ? path : path_of(place_.cookie); }
+	[[nodiscard]] std::vector<std::string> other_cookies() const;
+	Result<void> move_old();
+	Result<bool> take_over(const std::vector<Change> &changes);
+
 	System &system_;
+	Place place_;
+	bool initial_;
 };
 
 } // namespace swift

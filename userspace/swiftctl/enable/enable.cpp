@@ -5,6 +5,9 @@
 //            at the first failure: put back what this run changed, newest plan last
 //   disable: for each remembered change, in undo order: if the value is still ours,
 //            put the old one back and forget the change
+//
+// In a network namespace of its own only what is that namespace's: the module is loaded, but not
+// remembered, and what the host alone has (of_host()) is left out.
 #include "enable.h"
 
 #include <fmt/format.h>
@@ -13,13 +16,13 @@
 #include <cerrno>
 
 #include "diag.h"
+#include "shell_word.h"
 #include "text.h"
 #include "tunables.h"
 
 namespace swift {
 
 namespace {
-
 
 struct Setting {
 	std::string name; // of the tunable
@@ -75,6 +78,19 @@ Result<void> check(const EnableOptions &options)
 	return {};
 }
 
+// commands() as they are given from where swiftctl was.
+std::vector<std::string> commands_from_here(const std::string &netns, const Item &item, const Value &value,
+					    const std::string &module_file)
+{
+	auto lines = commands(item, value, module_file);
+
+	if (netns.empty() || item.kind == Kind::module || item.kind == Kind::file)
+		return lines;
+	for (std::string &line : lines)
+		line = (netns.starts_with('/') ? "nsenter --net=" : "ip netns exec ") + shell_word(netns) + " " + line;
+	return lines;
+}
+
 std::string with_swift(const std::string &allowed)
 {
 	auto list = words(allowed);
@@ -102,9 +118,11 @@ std::string sysctl_file_text(const EnableOptions &options, const std::vector<Set
 // One run of `enable`.
 class Enabler {
 public:
-	Enabler(System &system, const EnableOptions &options)
-		: system_(system), options_(options), state_(system)
+	Enabler(System &system, const EnableOptions &options, const Place &place)
+		: system_(system), options_(options), state_(system, place)
 	{
+		if (!state_.initial())
+			outcome_.netns = place.name.empty() ? place.cookie : place.name;
 	}
 
 	Outcome run()
@@ -127,14 +145,18 @@ private:
 		outcome_.usage = true;
 		RETURN_IF_ERROR(check(options_));
 		ASSIGN_OR_RETURN(const auto set, settings(options_));
+		if (options_.persist && !state_.initial())
+			return Error{"--persist: not in a network namespace of its own, which no boot makes again "
+				     "(allowed: in the initial one)"};
 		outcome_.usage = false;
 		if (!options_.dry_run && !system_.is_root())
 			return Error{"needs root: run it with sudo, or look at what it would do with --dry-run"};
 		for (const std::string &dev : options_.ifaces)
-			if (!system_.exists("/sys/class/net/" + dev))
+			if (!has_interface(system_, dev))
 				return Error{"no such interface", dev};
 		if (!options_.dry_run) {
 			ASSIGN_OR_RETURN(lock, system_.lock(changes_lock_path));
+			ASSIGN_OR_RETURN(outcome_.notes, state_.settle());
 			ASSIGN_OR_RETURN(remembered_, state_.load());
 		}
 
@@ -153,10 +175,13 @@ private:
 		for (const Setting &s : set)
 			RETURN_IF_ERROR(step({Kind::sysctl, std::string(sysctl_prefix) + s.name}, s.value));
 		if (options_.qdisc == "fq") {
-			RETURN_IF_ERROR(step({Kind::sysctl, default_qdisc_sysctl}, "fq"));
+			if (state_.initial())
+				RETURN_IF_ERROR(step({Kind::sysctl, default_qdisc_sysctl}, "fq"));
 			for (const std::string &dev : options_.ifaces)
 				RETURN_IF_ERROR(qdisc_step(dev));
 		}
+		if (!state_.initial()) // others may not write what is allowed; swift is, by itself
+			return options_.no_default ? Result<void>() : step({Kind::sysctl, default_cc_sysctl}, std::string(cc_name));
 
 		ASSIGN_OR_RETURN(auto allowed, read_sysctl(system_, allowed_cc_sysctl));
 
@@ -181,6 +206,11 @@ private:
 			if (!found || found->status != 0)
 				return Error{"the module tcp_swift is not loaded; " + module_hint(system_)};
 		}
+		if (!state_.initial() && (options_.dry_run || !module_loaded(system_)))
+			outcome_.notes.push_back(fmt::format(
+				"of network namespace {} alone; the module tcp_swift is the host's: it stays loaded when this is "
+				"disabled, and nothing is written that outlasts a boot",
+				outcome_.netns));
 		return step({Kind::module, "tcp_swift"}, "loaded");
 	}
 
@@ -209,7 +239,7 @@ private:
 			return {};
 		}
 		if (options_.dry_run) {
-			for (std::string &line : commands(item, wanted, options_.module_file))
+			for (std::string &line : commands_from_here(options_.netns, item, wanted, options_.module_file))
 				outcome_.dry_lines.push_back(std::move(line));
 			outcome_.events.push_back({item, now, wanted, "would set"});
 			return {};
@@ -217,8 +247,10 @@ private:
 		if (item.kind == Kind::sysctl && !now)
 			return Error{"this kernel or module does not have the sysctl " + item.key};
 
-		remember(item, now, wanted);
-		RETURN_IF_ERROR(state_.save(remembered_));
+		if (state_.initial() || !of_host(item)) {
+			remember(item, now, wanted);
+			RETURN_IF_ERROR(state_.save(remembered_));
+		}
 		done_.push_back({item, now});
 		if (auto applied = apply(system_, item, wanted, options_.module_file); !applied) {
 			outcome_.events.push_back({item, now, wanted, "failed"});
@@ -335,9 +367,11 @@ bool module_in_use(const Files &files)
 
 class Disabler {
 public:
-	Disabler(System &system, Sockets &sockets, const DisableOptions &options)
-		: system_(system), sockets_(sockets), options_(options), state_(system)
+	Disabler(System &system, Sockets &sockets, const DisableOptions &options, const Place &place)
+		: system_(system), sockets_(sockets), options_(options), state_(system, place)
 	{
+		if (!state_.initial())
+			outcome_.netns = place.name.empty() ? place.cookie : place.name;
 	}
 
 	Outcome run()
@@ -357,6 +391,9 @@ private:
 			return Error{"needs root: run it with sudo, or look at what it would do with --dry-run"};
 		if (!options_.dry_run && system_.exists(state_dir(Keeper::service))) {
 			ASSIGN_OR_RETURN(lock, system_.lock(changes_lock_path));
+		}
+		if (!options_.dry_run) {
+			ASSIGN_OR_RETURN(outcome_.notes, state_.settle());
 		}
 		ASSIGN_OR_RETURN(auto left, state_.load());
 
@@ -411,7 +448,7 @@ private:
 				outcome_.notes.push_back(fmt::format(
 					"{} is '{}', but another one than swiftctl put there, or with other options: "
 					"left alone. What was there before comes back with: {}",
-					item_name(item), **now, fmt::join(commands(item, change.before, {}), "; ")));
+					item_name(item), **now, back(change)));
 				return true;
 			}
 		}
@@ -420,8 +457,15 @@ private:
 			outcome_.notes.push_back(fmt::format(
 				"{} is now '{}', which swiftctl did not set: left alone. What was there before "
 				"comes back with: {}",
-				item_name(item), trim(**now),
-				fmt::join(commands(item, change.before, {}), "; ")));
+				item_name(item), trim(**now), back(change)));
+			return true;
+		}
+		if (const auto others = state_.others(); item.kind == Kind::module && !others.empty()) {
+			outcome_.events.push_back({item, *now, *now, "left"});
+			outcome_.notes.push_back(fmt::format(
+				"the module tcp_swift stays loaded: swiftctl enable has changed other network namespaces as well: {}. "
+				"Unload it when they are back: rmmod tcp_swift",
+				fmt::join(others, ", ")));
 			return true;
 		}
 		if (item.kind == Kind::module && module_in_use(system_)) {
@@ -437,7 +481,7 @@ private:
 			return false;
 		}
 		if (options_.dry_run) {
-			for (std::string &line : commands(item, change.before, {}))
+			for (std::string &line : commands_from_here(options_.netns, item, change.before, {}))
 				outcome_.dry_lines.push_back(std::move(line));
 			outcome_.events.push_back({item, *now, change.before, "would restore"});
 			return true;
@@ -446,6 +490,11 @@ private:
 			return fail(item, done.error());
 		outcome_.events.push_back({item, *now, change.before, "restored"});
 		return true;
+	}
+
+	[[nodiscard]] std::string back(const Change &change) const
+	{
+		return fmt::format("{}", fmt::join(commands_from_here(options_.netns, change.item, change.before, {}), "; "));
 	}
 
 	bool fail(const Item &item, const Error &error)
@@ -467,14 +516,21 @@ private:
 
 } // namespace
 
-Outcome enable(System &system, const EnableOptions &options)
+Result<void> check_settings(const EnableOptions &options)
 {
-	return Enabler(system, options).run();
+	RETURN_IF_ERROR(check(options));
+	RETURN_IF_ERROR(settings(options));
+	return {};
 }
 
-Outcome disable(System &system, Sockets &sockets, const DisableOptions &options)
+Outcome enable(System &system, const EnableOptions &options, const Place &place)
 {
-	return Disabler(system, sockets, options).run();
+	return Enabler(system, options, place).run();
+}
+
+Outcome disable(System &system, Sockets &sockets, const DisableOptions &options, const Place &place)
+{
+	return Disabler(system, sockets, options, place).run();
 }
 
 } // namespace swift

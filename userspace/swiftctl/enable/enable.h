@@ -26,6 +26,7 @@ struct EnableOptions {
 	bool persist = false;
 	bool dry_run = false;
 	bool json = false;
+	std::string netns; // a name or a path; it is entered before
 	std::string root; // for tests
 };
 
@@ -33,6 +34,7 @@ struct DisableOptions {
 	bool force = false;
 	bool dry_run = false;
 	bool json = false;
+	std::string netns;
 	std::string root; // for tests
 };
 
@@ -45,6 +47,7 @@ struct Event {
 };
 
 struct Outcome {
+	std::string netns; // the network namespace's name; "": the initial one
 	std::vector<Event> events;
 	std::vector<std::string> dry_lines; // of --dry-run
 	std::vector<std::string> notes;
@@ -53,9 +56,13 @@ struct Outcome {
 	bool rolled_back = false; // everything is as it was before
 };
 
-[[nodiscard]] Outcome enable(System &system, const EnableOptions &options);
-[[nodiscard]] Outcome disable(System &system, Sockets &sockets, const DisableOptions &options);
+// Whether --set, --echo, --qdisc and --iface say what can be.
+Result<void> check_settings(const EnableOptions &options);
+// Both in the network namespace that the thread is in, which is @place.
+[[nodiscard]] Outcome enable(System &system, const EnableOptions &options, const Place &place = {});
+[[nodiscard]] Outcome disable(System &system, Sockets &sockets, const DisableOptions &options, const Place &place = {});
 
+[[nodiscard]] std::string outcome_text(const Outcome &outcome, bool dry_run);
 [[nodiscard]] std::string outcome_json(const Outcome &outcome, bool dry_run);
 
 void add_options(CLI::App &verb, EnableOptions &o);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What `swiftctl enable --json` and `disable --json` say.
-#include "enable.h"
-#include "json.h"
+#include "enable_json.h"
 
 namespace swift {
 
@@ -14,6 +13,17 @@ Json value_json(const Value &v)
 
 } // namespace
 
+Json changes_json(const std::vector<Event> &events)
+{
+	return json_list(events, [](const Event &e) {
+		return Json{{"kind", kind_name(e.item.kind)},
+			    {"key", e.item.key},
+			    {"before", value_json(e.before)},
+			    {"after", value_json(e.after)},
+			    {"result", e.what}};
+	});
+}
+
 std::string outcome_json(const Outcome &outcome, bool dry_run)
 {
 	Json j;
@@ -21,13 +31,8 @@ std::string outcome_json(const Outcome &outcome, bool dry_run)
 	j["schema"] = 1;
 	j["ok"] = !outcome.error;
 	j["dry_run"] = dry_run;
-	j["changes"] = Json::array();
-	for (const Event &e : outcome.events)
-		j["changes"].push_back({{"kind", kind_name(e.item.kind)},
-					{"key", e.item.key},
-					{"before", value_json(e.before)},
-					{"after", value_json(e.after)},
-					{"result", e.what}});
+	j["netns"] = outcome.netns.empty() ? Json(nullptr) : Json(outcome.netns);
+	j["changes"] = changes_json(outcome.events);
 	if (dry_run)
 		j["commands"] = outcome.dry_lines;
 	j["notes"] = outcome.notes;

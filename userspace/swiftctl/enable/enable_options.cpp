@@ -9,13 +9,20 @@ namespace swift {
 namespace {
 
 constexpr const char *enable_footer =
-	"Every value is remembered before it is changed (/var/lib/tcp_swift/enable.json), and a\n"
-	"failure half-way puts everything back.\n"
+	"Every value is remembered before it is changed (/var/lib/tcp_swift/enable.json, and\n"
+	"enable-COOKIE.json of another network namespace than the initial one), and a failure\n"
+	"half-way puts everything back.\n"
+	"\n"
+	"--netns changes what is that network namespace's alone: its default, its settings\n"
+	"(net.ipv4.tcp_swift), qdiscs of interfaces in it. The module is the host's: it is loaded,\n"
+	"and stays. So are net.core.default_qdisc and net.ipv4.tcp_allowed_congestion_control, which\n"
+	"it leaves alone, and what --persist writes, which it refuses.\n"
 	"\n"
 	"Examples:\n"
 	"  swiftctl enable --dry-run --iface eth0\n"
 	"  swiftctl enable --no-default --qdisc keep --set base_target_ns=60000\n"
-	"  swiftctl enable --module ./tcp_swift.ko --echo";
+	"  swiftctl enable --module ./tcp_swift.ko --echo\n"
+	"  swiftctl enable --netns /proc/PID/ns/net --echo";
 
 constexpr const char *disable_footer =
 	"A value that somebody else has changed meanwhile is left alone and reported.";
@@ -36,6 +43,7 @@ void add_options(CLI::App &verb, EnableOptions &o)
 	verb.add_option("--module", o.module_file, "Load this file instead of the installed module")
 		->type_name("FILE");
 	verb.add_flag("--persist", o.persist, "After a reboot too (/etc/sysctl.d, /etc/modules-load.d)");
+	add_netns(verb, o.netns);
 	verb.add_flag("--dry-run", o.dry_run, "Print the commands instead; needs no root");
 	add_json(verb, o.json);
 	add_root(verb, o.root);
@@ -45,6 +53,7 @@ void add_options(CLI::App &verb, DisableOptions &o)
 {
 	verb.footer(disable_footer);
 	verb.add_flag("--force", o.force, "Put back also what somebody else has changed meanwhile");
+	add_netns(verb, o.netns);
 	verb.add_flag("--dry-run", o.dry_run, "Print the commands instead");
 	add_json(verb, o.json);
 	add_root(verb, o.root);

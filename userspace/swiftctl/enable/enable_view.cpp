@@ -5,7 +5,10 @@
 #include <algorithm>
 
 #include "enable.h"
+#include "netns_list.h"
+#include "printable.h"
 #include "say.h"
+#include "shell_word.h"
 
 namespace swift {
 
@@ -18,12 +21,12 @@ std::string shown(const Item &item, const Value &v)
 		return "(absent)";
 	if (item.kind == Kind::file)
 		return "(written)";
-	return v->empty() ? "(empty)" : *v;
+	return v->empty() ? "(empty)" : printable(*v);
 }
 
 std::string event_line(const Event &e, std::size_t width)
 {
-	const std::string name = item_name(e.item);
+	const std::string name = printable(item_name(e.item));
 
 	if (e.what == "already" || e.what == "left")
 		return fmt::format("  {:<11}  {:<{}}  {}\n", e.what, name, width, shown(e.item, e.after));
@@ -33,23 +36,6 @@ std::string event_line(const Event &e, std::size_t width)
 		return fmt::format("  {:<11}  {}\n", "FAILED", name);
 	return fmt::format("  {:<11}  {:<{}}  {} -> {}\n", e.what, name, width, shown(e.item, e.before),
 			   shown(e.item, e.after));
-}
-
-std::string text_of(const Outcome &outcome, bool dry_run)
-{
-	std::string out;
-	std::size_t width = 0;
-
-	if (dry_run) {
-		for (const std::string &line : outcome.dry_lines)
-			out += line + "\n";
-		return out;
-	}
-	for (const Event &e : outcome.events)
-		width = std::max(width, item_name(e.item).size());
-	for (const Event &e : outcome.events)
-		out += event_line(e, width);
-	return out;
 }
 
 bool changed(const Outcome &outcome)
@@ -67,7 +53,7 @@ Result<int> finish(const Verb &verb, const Outcome &outcome, bool dry_run, bool 
 		if (!print(outcome_json(outcome, dry_run)))
 			return exit_failed;
 	} else {
-		std::string out = text_of(outcome, dry_run);
+		std::string out = outcome_text(outcome, dry_run);
 
 		if (!outcome.error && !dry_run && changed(outcome))
 			out += success;
@@ -87,26 +73,59 @@ Result<int> finish(const Verb &verb, const Outcome &outcome, bool dry_run, bool 
 								    "(swiftctl disable tries again)")};
 }
 
+// The network namespace that we are in, which may have been entered as @netns.
+Place place_of(const std::string &netns)
+{
+	Place place;
+	NetnsList list;
+
+	if (netns.empty())
+		list.scan_own();
+	place.name = netns.empty() ? list.own_name() : printable(netns);
+	return place;
+}
+
 } // namespace
+
+std::string outcome_text(const Outcome &outcome, bool dry_run)
+{
+	std::string out;
+	std::size_t width = 0;
+
+	if (dry_run) {
+		for (const std::string &line : outcome.dry_lines)
+			out += printable(line) + "\n";
+		return out;
+	}
+	if (!outcome.netns.empty() && !outcome.events.empty())
+		out += fmt::format("network namespace {}\n", outcome.netns);
+	for (const Event &e : outcome.events)
+		width = std::max(width, item_name(e.item).size());
+	for (const Event &e : outcome.events)
+		out += event_line(e, width);
+	return out;
+}
 
 Result<int> run_enable(const EnableOptions &options)
 {
+	RETURN_IF_ERROR(take_netns(options.netns));
 	const auto system = real_system(options.root);
-	const std::string_view success =
-		!options.no_default ? "New connections use swift; those that exist keep what they have. "
-				       "Undo: swiftctl disable\n" :
-				       "Sockets may now ask for swift (TCP_CONGESTION). Undo: swiftctl "
-				       "disable\n";
+	const std::string success = fmt::format(
+		"{}Undo: swiftctl disable{}\n",
+		!options.no_default ? "New connections use swift; those that exist keep what they have. " :
+				      "Sockets may now ask for swift (TCP_CONGESTION). ",
+		options.netns.empty() ? "" : " --netns " + shell_word(options.netns));
 
-	return finish(enable_verb, enable(*system, options), options.dry_run, options.json, success);
+	return finish(enable_verb, enable(*system, options, place_of(options.netns)), options.dry_run, options.json, success);
 }
 
 Result<int> run_disable(const DisableOptions &options)
 {
+	RETURN_IF_ERROR(take_netns(options.netns));
 	const auto system = real_system(options.root);
 
-	return finish(disable_verb, disable(*system, *real_sockets(options.root), options), options.dry_run, options.json,
-		      "What swiftctl enable changed is as it was before.\n");
+	return finish(disable_verb, disable(*system, *real_sockets(options.root), options, place_of(options.netns)),
+		      options.dry_run, options.json, "What swiftctl enable changed is as it was before.\n");
 }
 
 } // namespace swift

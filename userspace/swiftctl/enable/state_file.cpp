@@ -9,6 +9,7 @@
 #include "changes.h"
 #include "json.h"
 #include "netns.h"
+#include "netns_visit.h"
 #include "text.h"
 #include "tunables.h"
 
@@ -63,7 +64,7 @@ std::optional<std::vector<Change>> changes_of(const Json &j)
 {
 	std::vector<Change> changes;
 
-	if (!j.is_object() || j.value("schema", 0) != schema || !j.contains("changes") ||
+	if (!j.is_object() || j.value("schema", Json()) != schema || !j.contains("changes") ||
 	    !j["changes"].is_array())
 		return std::nullopt;
 	for (const Json &entry : j["changes"]) {
@@ -80,6 +81,11 @@ bool lasts(const std::vector<Change> &changes)
 {
 	return std::any_of(changes.begin(), changes.end(),
 			   [](const Change &c) { return c.item.kind == Kind::file; });
+}
+
+bool is_cookie(std::string_view s)
+{
+	return !s.empty() && s.size() <= 20 && s.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
 } // namespace
@@ -166,24 +172,162 @@ bool is_ours(const Item &item)
 	return key == modules_file || key == sysctl_file;
 }
 
-Result<std::vector<Change>> StateFile::load() const
+std::optional<std::set<std::string>> live_netns()
 {
-	if (!system_.exists(path))
-		return std::vector<Change>{};
-	ASSIGN_OR_RETURN(auto text, system_.read_file(path));
+	NetnsList list;
+	std::set<std::string> cookies = {this_netns()};
+	const NetnsVisit visit = visit_netns(list.scan(), [&](const Netns &, int) { cookies.insert(this_netns()); });
+
+	if (visit.trouble || list.silent_processes() > 0 || cookies.contains("0"))
+		return std::nullopt;
+	return cookies;
+}
+
+struct StateFile::Content {
+	std::string text;
+	std::string boot_id;
+	std::string netns; // its cookie
+	std::string name;
+	std::vector<Change> changes;
+};
+
+StateFile::StateFile(System &system, Place place)
+	: system_(system), place_(std::move(place)), initial_(in_initial_netns(system))
+{
+}
+
+std::string StateFile::path_of(const std::string &cookie)
+{
+	return fmt::format("{}/enable-{}.json", state_dir(Keeper::tools), cookie);
+}
+
+Result<std::optional<StateFile::Content>> StateFile::read(const std::string &file) const
+{
+	if (!system_.exists(file))
+		return std::optional<Content>();
+	ASSIGN_OR_RETURN(auto text, system_.read_file(file));
 	const Json j = Json::parse(text, nullptr, false);
 	auto changes = changes_of(j);
 
 	if (!changes)
-		return Error{std::string("cannot make sense of ") + path +
+		return Error{"cannot make sense of " + file +
 			     ", which remembers what was changed; move it away to start anew"};
-	if (text_member(j, "boot_id").value_or("") != boot_id(system_)) // all but files went with the boot
-		return lasts(*changes) ? std::move(*changes) : std::vector<Change>{};
-	if (text_member(j, "netns").value_or("") != this_netns())
-		return Error{std::string("what ") + path +
-			     " remembers was changed in another network namespace: swiftctl disable in that one "
-			     "puts it back"};
-	return std::move(*changes);
+	return std::optional(Content{std::move(text), text_member(j, "boot_id").value_or(""),
+				     text_member(j, "netns").value_or(""), text_member(j, "name").value_or(""),
+				     std::move(*changes)});
+}
+
+std::vector<std::string> StateFile::other_cookies() const
+{
+	static constexpr std::string_view begin = "enable-", end = ".json";
+	const auto files = system_.list_dir(state_dir(Keeper::tools));
+	std::vector<std::string> cookies;
+
+	for (const std::string &file : files ? *files : std::vector<std::string>{}) {
+		if (!file.starts_with(begin) || !file.ends_with(end) || file.size() < begin.size() + end.size())
+			continue;
+		std::string cookie = file.substr(begin.size(), file.size() - begin.size() - end.size());
+
+		if (is_cookie(cookie) && path_of(cookie) != own_path())
+			cookies.push_back(std::move(cookie));
+	}
+	return cookies;
+}
+
+std::vector<std::string> StateFile::others() const
+{
+	std::vector<std::string> names;
+
+	for (const std::string &cookie : other_cookies()) {
+		const auto content = read(path_of(cookie));
+
+		names.push_back(content && *content && !(*content)->name.empty() ? (*content)->name :
+										    "with cookie " + cookie);
+	}
+	return names;
+}
+
+// There was one file for all, of whichever came first.
+Result<void> StateFile::move_old()
+{
+	const auto old = read(path);
+
+	// What makes no sense is load()'s to refuse; of an earlier boot, the initial namespace's to undo.
+	if (!old || !*old || (*old)->boot_id != boot_id(system_) || !is_cookie((*old)->netns))
+		return {};
+	const bool mine = (*old)->netns == place_.cookie;
+
+	if (mine == initial_) // it is where it belongs, or that cannot be told from here
+		return {};
+	if (const std::string file = path_of((*old)->netns); !system_.exists(file))
+		RETURN_IF_ERROR(system_.replace_file(file, (*old)->text, 0600));
+	return system_.remove_file(path);
+}
+
+// What is the host's in @changes of a namespace that is gone; true: there is nothing else to keep of them.
+Result<bool> StateFile::take_over(const std::vector<Change> &changes)
+{
+	if (std::none_of(changes.begin(), changes.end(), [](const Change &c) { return of_host(c.item); }))
+		return true;
+	if (!initial_)
+		return false;
+	ASSIGN_OR_RETURN(auto mine, load());
+	for (const Change &c : changes)
+		if (of_host(c.item) &&
+		    std::none_of(mine.begin(), mine.end(), [&](const Change &m) { return m.item == c.item; }))
+			mine.push_back(c);
+	RETURN_IF_ERROR(save(mine));
+	return true;
+}
+
+Result<std::vector<std::string>> StateFile::settle()
+{
+	std::vector<std::string> said;
+
+	RETURN_IF_ERROR(move_old());
+	auto cookies = other_cookies();
+
+	std::erase_if(cookies, [&](const std::string &cookie) { return place_.known_live.contains(cookie); });
+	if (cookies.empty())
+		return said;
+	const auto live = place_.live();
+
+	for (const std::string &cookie : cookies) {
+		const auto content = read(path_of(cookie));
+		const bool known = content && *content;
+		const bool earlier = known && (*content)->boot_id != boot_id(system_);
+
+		if (!earlier && (!live || live->contains(cookie)))
+			continue;
+		if (known) {
+			ASSIGN_OR_RETURN(const bool all, take_over((*content)->changes));
+			if (!all)
+				continue;
+		}
+		RETURN_IF_ERROR(system_.remove_file(path_of(cookie)));
+		said.push_back(fmt::format("network namespace {} is gone{}: what swiftctl enable had changed there is forgotten",
+					   known && !(*content)->name.empty() ? (*content)->name : "with cookie " + cookie,
+					   earlier ? " with an earlier boot" : ""));
+	}
+	return said;
+}
+
+Result<std::vector<Change>> StateFile::load() const
+{
+	ASSIGN_OR_RETURN(auto own, read(own_path()));
+	if (own && own->boot_id != boot_id(system_)) { // all but files went with the boot
+		if (initial_ && lasts(own->changes))
+			return std::move(own->changes);
+		own.reset();
+	}
+	if (own && own->netns == place_.cookie)
+		return std::move(own->changes);
+	if (!initial_) { // of an older version, which settle() has not moved yet
+		if (auto old = read(path); old && *old && (*old)->boot_id == boot_id(system_) &&
+					   (*old)->netns == place_.cookie)
+			return std::move((*old)->changes);
+	}
+	return std::vector<Change>{};
 }
 
 Result<void> StateFile::save(const std::vector<Change> &changes)
@@ -195,7 +339,9 @@ Result<void> StateFile::save(const std::vector<Change> &changes)
 	j["schema"] = schema;
 	j["what"] = "what swiftctl enable changed; swiftctl disable reads it";
 	j["boot_id"] = boot_id(system_);
-	j["netns"] = this_netns();
+	j["netns"] = place_.cookie;
+	if (!initial_ && !place_.name.empty())
+		j["name"] = place_.name;
 	j["changes"] = Json::array();
 	for (const Change &c : changes) {
 		Json entry = {{"kind", kind_name(c.item.kind)},
@@ -207,12 +353,12 @@ Result<void> StateFile::save(const std::vector<Change> &changes)
 			entry["left_as"] = c.left_as;
 		j["changes"].push_back(std::move(entry));
 	}
-	return system_.replace_file(path, json_text(j), 0600);
+	return system_.replace_file(own_path(), json_text(j), 0600);
 }
 
 Result<void> StateFile::remove()
 {
-	return system_.remove_file(path);
+	return system_.remove_file(own_path());
 }
 
 } // namespace swift

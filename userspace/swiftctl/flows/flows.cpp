@@ -12,6 +12,7 @@
 #include "clock_ns.h"
 #include "diag.h"
 #include "flow_observer.h"
+#include "flow_table.h"
 #include "netns_list.h"
 #include "netns_visit.h"
 #include "owner.h"
@@ -105,8 +106,20 @@ void add_other_netns(DiagDump &dump, FlowSnapshot &snapshot, std::span<const Fd>
 		snapshot.netns_trouble = visit.trouble->text();
 }
 
+// As swiftd has them, but for their labels.
+std::shared_ptr<const FlowSet> look_of(std::span<const Flow> flows, FlowTable &looks)
+{
+	const IfaceMap nowhere;
+
+	looks.begin(clock_ns(CLOCK_MONOTONIC), nowhere);
+	for (const Flow &f : flows)
+		looks.add(f);
+	return looks.end();
+}
+
+// @looks: those before, if flows are watched.
 Result<FlowSnapshot> take(const FlowsOptions &options, const FlowQuery &query, const System &system,
-			  Whereabouts &where)
+			  Whereabouts &where, FlowTable *looks = nullptr)
 {
 	FlowSnapshot snapshot;
 	const bool live = options.root.empty() && options.dump.empty();
@@ -126,7 +139,10 @@ Result<FlowSnapshot> take(const FlowsOptions &options, const FlowQuery &query, c
 	snapshot.interrupted = dump.interrupted;
 	snapshot.bad_records = dump.bad_records;
 	snapshot.malformed = dump.malformed;
-	choose(std::move(dump.flows), query, snapshot, verdict_options(system));
+
+	const auto look = looks ? look_of(dump.flows, *looks) : nullptr;
+
+	choose(std::move(dump.flows), query, snapshot, verdict_options(system), look.get());
 	return snapshot;
 }
 
@@ -138,9 +154,11 @@ std::vector<std::string> lines_of(const FlowSnapshot &snapshot, const FlowQuery 
 
 Result<int> watch_flows(const FlowsOptions &options, const FlowQuery &query, const System &system, Whereabouts &where)
 {
+	FlowTable looks({});
+
 	return watch(query.watch_s, options.json, "... more below: --top or a filter shortens the list",
 		     [&](const Terminal &terminal) -> Result<Lines> {
-			     ASSIGN_OR_RETURN(const auto s, take(options, query, system, where));
+			     ASSIGN_OR_RETURN(const auto s, take(options, query, system, where, &looks));
 			     if (options.json)
 				     return Lines{flows_json(s, true)};
 			     auto lines = lines_of(s, query, options.wide, terminal);

@@ -78,9 +78,10 @@ struct FlowSnapshot {
 	SummaryOptions verdicts;
 };
 
-// Counts @all and judges them, keeps what @query asks for, in its order.
+// Counts @all and judges them, keeps what @query asks for, in its order. @look: the same flows in a
+// table, which knows what each did since the look before; without it they are judged by their whole lives.
 void choose(std::vector<Flow> all, const FlowQuery &query, FlowSnapshot &snapshot,
-	    const SummaryOptions &verdicts = {});
+	    const SummaryOptions &verdicts = {}, const FlowSet *look = nullptr);
 
 [[nodiscard]] Table flow_table(const std::vector<Flow> &flows);
 [[nodiscard]] std::vector<std::string> flow_column_names();

@@ -11,9 +11,10 @@ namespace {
 // First the names of all JSON, then older ones of this verb, which stay.
 Json all_of(const Flow &f, const SummaryOptions &verdicts)
 {
-	const Json common = flow_json(f, verdicts);
+	Json common = flow_json(f, verdicts);
 	Json j;
 
+	common["held_by"] = f.held == Bound::none ? Json() : Json(bound_text(f.held));
 	for (const auto &[name, value] : common.items())
 		if (!value.is_null())
 			j[name] = value;

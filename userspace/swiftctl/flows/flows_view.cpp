@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <span>
 #include <tuple>
 
 #include "flows.h"
@@ -263,6 +264,11 @@ Result<void> parse_ports(std::string_view flag, const std::vector<std::string> &
 	return {};
 }
 
+bool is_of(const FlowRow &row, const Flow &f)
+{
+	return row.cookie == f.cookie && row.local() == f.local && row.remote() == f.remote;
+}
+
 bool any_is(const std::vector<std::uint16_t> &ports, std::uint16_t port)
 {
 	return ports.empty() || std::find(ports.begin(), ports.end(), port) != ports.end();
@@ -345,14 +351,24 @@ bool FlowQuery::matches(const Flow &f) const
 	return (!limit || (f.swift && f.swift->limit() == *limit)) && (!held || f.held == *held);
 }
 
-void choose(std::vector<Flow> all, const FlowQuery &query, FlowSnapshot &snapshot, const SummaryOptions &verdicts)
+void choose(std::vector<Flow> all, const FlowQuery &query, FlowSnapshot &snapshot, const SummaryOptions &verdicts,
+	    const FlowSet *look)
 {
+	std::span<const FlowRow> rows = look ? std::span(look->rows) : std::span<const FlowRow>();
 	std::vector<Flow> &chosen = snapshot.flows;
 	const auto key = flow_columns[query.sort_column].key;
 
 	snapshot.verdicts = verdicts;
 	for (Flow &f : all) {
-		f.held = held_by(f, verdicts);
+		if (look) {
+			// In the same order; what the kernel has listed twice is there once.
+			if (rows.empty() || !is_of(rows.front(), f))
+				continue;
+			f.held = held_by(rows.front(), verdicts);
+			rows = rows.subspan(1);
+		} else {
+			f.held = held_by(f, verdicts);
+		}
 		snapshot.swift_count += f.runs_swift();
 		snapshot.other_count += runs_other_law(f);
 		snapshot.guarded_count += f.is_guarded();
