@@ -18,6 +18,7 @@ def grafana():
     assert len(ids) == len(set(ids)), "panels share an id"
     names = {v["name"] for v in board["templating"]["list"]}
     rules = []
+    documented = set(re.findall(r"^\| `(\w+)` \|", pathlib.Path("Documentation/metrics.md").read_text(encoding="utf-8"), re.MULTILINE))
     for panel in panels:
         place = panel["gridPos"]
         assert 0 <= place["x"] and place["x"] + place["w"] <= 24, panel["title"]
@@ -26,6 +27,8 @@ def grafana():
             expr = target["expr"].replace("$__rate_interval", "5m")
             used = set(re.findall(r"\$(\w+)", expr))
             assert used <= names, f"{panel['title']}: no variable {used - names}"
+            for name in re.findall(r"\bswiftd?_\w+", expr):
+                assert re.sub(r"_bucket$", "", name) in documented, f"{panel['title']}: no metric {name}"
             rules.append({"record": f"panel:{panel['id']}:{target['refId']}", "expr": re.sub(r"\$\w+", ".*", expr)})
     assert len(rules) >= 15, "hardly a panel"
     yaml.safe_dump({"groups": [{"name": "panels", "rules": rules}]}, sys.stdout)
@@ -43,12 +46,12 @@ def alerts():
 
 
 # What the API server would refuse, as far as these kinds use it: field by field.
-POD = {"hostNetwork": bool, "dnsPolicy": str, "automountServiceAccountToken": bool, "priorityClassName": str,
+POD = {"hostNetwork": bool, "hostPID": bool, "serviceAccountName": str, "terminationGracePeriodSeconds": int, "dnsPolicy": str, "automountServiceAccountToken": bool, "priorityClassName": str,
        "tolerations": list, "initContainers": list, "containers": list, "volumes": list}
-CONTAINER = {"name": str, "image": str, "command": list, "args": list, "securityContext": dict, "resources": dict,
+CONTAINER = {"name": str, "image": str, "env": list, "command": list, "args": list, "securityContext": dict, "resources": dict,
              "volumeMounts": list, "ports": list, "readinessProbe": dict, "livenessProbe": dict}
 SECURITY = {"runAsUser": int, "allowPrivilegeEscalation": bool, "readOnlyRootFilesystem": bool, "capabilities": dict,
-            "seccompProfile": dict}
+            "seccompProfile": dict, "privileged": bool}
 
 
 def fields(what, there, allowed):
@@ -112,6 +115,7 @@ def kubernetes():
     rules = (FLEET / "prometheus/alerts.yml").read_text(encoding="utf-8")
     assert {named} == set(re.findall(r'job="([^"]*)"', rules)), f"alerts do not know the job {named}"
     config = kinds["ConfigMap"]["data"]["swiftd.toml"]
+    assert re.search(r'^ccs = \["\*"\]$', config, re.M), "flows of nodes without Swift are not seen"
     for option, file in (("token_file", "token"), ("tls_certificate", "tls.crt"), ("tls_key", "tls.key")):
         place = re.search(rf'^{option} = "([^"]+)/{file}"', config, re.M)
         assert place, f"{option} is not set: the token would go over plain HTTP"
@@ -122,7 +126,34 @@ def kubernetes():
         pathlib.Path(sys.argv[3]).write_text(yaml.safe_dump(scrape), encoding="utf-8")
 
 
+def pods():
+    """The DaemonSet for annotated pods; prints the command of its container, for swiftctl to judge."""
+    kinds = {d["kind"]: d for d in yaml.safe_load_all((FLEET / "kubernetes/pods.yaml").read_text(encoding="utf-8"))}
+    watcher = {d["kind"]: d for d in yaml.safe_load_all((FLEET / "kubernetes/daemonset.yaml").read_text(encoding="utf-8"))}
+    assert set(kinds) == {"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "DaemonSet"}, kinds
+    account = kinds["ServiceAccount"]["metadata"]
+    assert account["namespace"] == watcher["Namespace"]["metadata"]["name"], account
+    subject, = kinds["ClusterRoleBinding"]["subjects"]
+    assert subject == {"kind": "ServiceAccount", **account}, subject
+    assert kinds["ClusterRoleBinding"]["roleRef"]["name"] == kinds["ClusterRole"]["metadata"]["name"]
+    assert kinds["ClusterRole"]["rules"] == [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}], "more rights than a list takes"
+    spec = kinds["DaemonSet"]["spec"]
+    assert spec["selector"]["matchLabels"].items() <= spec["template"]["metadata"]["labels"].items(), "the selector does not fit the template"
+    pod = spec["template"]["spec"]
+    fields("pod", pod, POD)
+    assert pod["hostPID"] and pod["serviceAccountName"] == account["name"]
+    container, = pod["containers"]
+    fields(container["name"], container, CONTAINER)
+    fields(container["name"], container["securityContext"], SECURITY)
+    assert container["image"] == watcher["DaemonSet"]["spec"]["template"]["spec"]["containers"][0]["image"], "two images"
+    mounts = {m["name"]: m["mountPath"] for m in container["volumeMounts"]}
+    hosts = {v["name"]: v["hostPath"]["path"] for v in pod["volumes"]}
+    assert mounts == hosts, "what is remembered, and the lock, are not where the node's tools look"
+    assert set(re.findall(r"\$\((\w+)\)", " ".join(container["command"]))) == {e["name"] for e in container["env"]}
+    print("\n".join(container["command"]))
+
+
 try:
-    {"grafana": grafana, "alerts": alerts, "kubernetes": kubernetes}[sys.argv[1]]()
+    {"grafana": grafana, "alerts": alerts, "kubernetes": kubernetes, "pods": pods}[sys.argv[1]]()
 except AssertionError as error:
     sys.exit(f"fleet.py {sys.argv[1]}: {error}")

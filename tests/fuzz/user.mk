@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 # The fuzzers of user space, with all that they need of it under the sanitizers as well; one
 # object per file, so that a change costs one. OUT and ROOT are tests/fuzz/user's.
-CXX := clang++
+CXX := $(if $(shell command -v ccache),ccache )clang++
+export CCACHE_BASEDIR := $(ROOT)
+export CCACHE_NOHASHDIR := 1
 FLAGS := -std=c++20 -O1 -g1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
 # The parser of TOML is the library's, as in swiftd: its header alone comes with assertions.
 FLAGS += -DTOML_HEADER_ONLY=0 -DTOML_SHARED_LIB=1

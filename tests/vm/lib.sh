@@ -14,12 +14,24 @@ work=$(mktemp -d)
 # shellcheck disable=SC2034 # for the test
 patience=600
 [ -z "${VM_ICOUNT:-}" ] || patience=36000
+# Ends background processes and waits until they have ended. iperf3's handler of SIGTERM jumps out of whatever
+# it interrupts, which may hold a lock: now and then it waits for that one for ever.
+ends() { # PID...
+	local pid
+	kill "$@" 2>/dev/null
+	for pid; do
+		wait_until 10 eval "! kill -0 $pid 2>/dev/null" && continue
+		diag "killed, as it does not want to end: $(tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null)"
+		kill -KILL "$pid"
+	done
+	wait "$@" 2>/dev/null
+}
+
 # Namespaces and background jobs end with the test.
 cleanup() {
 	local ns
 	# shellcheck disable=SC2046 # a list of ids
-	kill $(jobs -p) 2>/dev/null
-	wait 2>/dev/null
+	ends $(jobs -p)
 	for ns in $(ip netns list 2>/dev/null | cut -d' ' -f1); do ip netns del "$ns"; done
 	rm -rf "$work"
 }
@@ -119,6 +131,16 @@ listening() { # NS PORT
 	in_ns "$1" ss -Hltn "sport = :$2" | grep -q .
 }
 
+# Starts tcpdump and returns once it listens: $dump is its process, $work/tcpdump what it says, which must
+# not be the last one's: the redirection of a background command is the child's, and may come late.
+dump_starts() { # NS TCPDUMP-ARG...
+	: >"$work/tcpdump"
+	ip netns exec "$1" tcpdump "${@:2}" >"$work/dump" 2>"$work/tcpdump" &
+	# shellcheck disable=SC2034 # for the test
+	dump=$!
+	wait_until 20 grep -q 'listening on' "$work/tcpdump"
+}
+
 # Starts a server and returns once it listens (default port 5201).
 iperf_server() { # NS [IPERF3-ARG...]
 	local ns=$1 port=5201 arg previous=''
@@ -128,8 +150,9 @@ iperf_server() { # NS [IPERF3-ARG...]
 		previous=$arg
 	done
 	# Not through in_ns: a function in the background is a shell, and killing it would
-	# leave the server behind.
-	ip netns exec "$ns" iperf3 -s "$@" >>"$work/iperf3-$ns-$port.log" 2>&1 &
+	# leave the server behind. It ends after a day without data, not after two minutes: these --icount skips
+	# while somebody waits for the host.
+	ip netns exec "$ns" iperf3 -s --rcv-timeout 86400000 "$@" >>"$work/iperf3-$ns-$port.log" 2>&1 &
 	wait_until 20 listening "$ns" "$port" || { diag "iperf3 in $ns does not listen on $port"; return 1; }
 }
 

@@ -103,8 +103,7 @@ nic_line h1 right 1
 nic_line h2 left 1
 ok 'bpf: lines that are no longer valid' stamps_are 1 1
 ok 'bpf: are counted' stamps_rise stamps_stale
-kill $client
-wait $client 2>/dev/null
+ends $client
 ip netns exec h1 iperf3 -c 10.1.10.2 -b 10M -t 3600 >/dev/null &
 client=$!
 nic_line h2 nap 60000
@@ -114,8 +113,7 @@ nic_line h2 nap 60000
 ok 'bpf: the NIC'\''s NAPI is told' bpf_say napi "$napi" "$(cookie h2)" "$(in_ns h2 cat /sys/class/net/nap/ifindex)"
 ok 'bpf: and tells the NIC, whose line converts' stamps_are 1 2 'endpoint_ns >= 2990000'
 ok 'bpf: which is counted' stamps_rise stamps_hardware
-kill $client
-wait $client 2>/dev/null
+ends $client
 echo >$nic/attach
 ok 'bpf: the NIC goes' rmmod stampnic
 bpf_unload

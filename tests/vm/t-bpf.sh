@@ -55,8 +55,7 @@ gcn_hears_marks() {
 	ok 'bpf: more marks, a smaller window' test "$((often * 2))" -le "$rare"
 	ok 'bpf: which returns without them' test "$none" -ge "$((often * 2))"
 	in_ns r1 nft flush ruleset
-	kill $client
-	wait $client 2>/dev/null
+	ends $client
 	cleanup_jobs_but "$bpf_pid"
 	wait_until 10 not listening h2 5201
 	shape 50mbit 500us
@@ -85,8 +84,7 @@ ip netns exec h1 iperf3 -c "$h2_ip6" -t 3600 >/dev/null &
 client=$!
 ok 'bpf: over IPv6, ACKs have stamps and echoes' wait_until 60 bpf_flow_with 'echo_on && samples > 100 && stamped > samples / 2 && echoes_received > samples / 2 && echo_hops == 1'
 ok 'bpf: hops and echoes at the other end' bpf_flow_with 'echo_on && echoes_sent > 100 && rx_hops == 1'
-kill $client
-wait $client 2>/dev/null
+ends $client
 wait_until 10 not bpf_flow_with 'samples > 0'
 ip netns exec h1 iperf3 -c "$h2_ip4" -t 3600 >/dev/null &
 client=$!
@@ -119,8 +117,7 @@ ok 'bpf: a higher target' bpf_say set "${bpf_targets[@]}" base_target_ns=6000000
 ok 'bpf: brings the window back' wait_until 60 bpf_flow_with 'samples > 100 && fcwnd_q16 > 4 * 65536'
 
 # A path longer than max_rtt_ns belongs to reno.
-kill $client
-wait $client 2>/dev/null
+ends $client
 ok 'bpf: a guard at 5 ms' bpf_say set "${bpf_targets[@]}" max_rtt_ns=5000000
 ip netns exec h1 iperf3 -c "$h2_ip4" -t 4 >"$work/out" &
 runs_reno() { in_ns h1 ss -Htin state established dport = :5201 | grep -qw reno; }
@@ -158,8 +155,7 @@ for to in "$h2_ip4" "$h2_ip6"; do
 	ok "bpf: $to: the module hears the echoes of bpf_swift" wait_until 20 counts h1 echoes_received -gt $((received + 100))
 	ok 'bpf: which counts them as sent' wait_until 20 bpf_flow_with 'echo_on && echoes_sent > 100'
 	ok 'bpf: the module takes them for what they are' eval "in_ns h1 '$swiftctl' flows --json | jq -e '.flows | max_by(.bytes_acked) | .echo_stamp == \"software\"'"
-	kill $client
-	wait $client 2>/dev/null
+	ends $client
 	wait_until 10 not listening h2 5201
 	ok 'bpf: and none was malformed' counts h1 echoes_malformed -eq 0
 	sent=$(counter h1 echoes_sent)
@@ -168,8 +164,7 @@ for to in "$h2_ip4" "$h2_ip6"; do
 	client=$!
 	ok "bpf: $to: bpf_swift hears the echoes of the module" wait_until 60 bpf_flow_with 'echo_on && samples > 100 && echoes_received > samples / 2 && echo_hops == 1'
 	ok 'bpf: which counts them as sent' wait_until 20 counts h1 echoes_sent -gt $((sent + 100))
-	kill $client
-	wait $client 2>/dev/null
+	ends $client
 	wait_until 10 not listening h2 5201
 done
 

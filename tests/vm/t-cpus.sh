@@ -35,8 +35,7 @@ come_and_go() {
 	ip netns exec h1 iperf3 -p 5202 -c "$h2_ip6" --bidir -P 4 -t 60 >/dev/null 2>&1 &
 	ip netns exec h1 iperf3 -p 5203 -c "$h2_ip6" -l 400 -b 4M -P 4 -t 60 >/dev/null 2>&1 &
 	wait_until 30 counts h1 samples -gt 3000 && wait_until 30 counts h2 samples -gt 1000 || return
-	kill $busy
-	wait $busy 2>/dev/null
+	ends $busy
 	ip netns del h1 # in the middle of it all; it ends with its last process
 	cleanup_namespaces
 	wait_until 120 swift_unload

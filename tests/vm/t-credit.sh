@@ -18,16 +18,14 @@ in_ns h1 ping -qc 3 -i 0.05 "$h2_ip6" >/dev/null
 capture() { # SERVER [IPERF3-ARG...]
 	local server=$1
 	shift
+	local dump
 	rm -f "$work/pcap"
 	iperf_server h2 -1
-	ip netns exec h2 tcpdump -nvl -i left -w "$work/pcap" -U tcp port 5201 2>"$work/tcpdump" &
-	local dump=$!
-	wait_until 10 grep -q listening "$work/tcpdump"
+	dump_starts h2 -nvl -i left -w "$work/pcap" -U tcp port 5201
 	timeout $patience ip netns exec h1 iperf3 --json -c "$server" -n 2M "$@" |
 		jq '.end.sum_received.bits_per_second | floor' >"$work/rate"
 	sleep 0.3
-	kill $dump
-	wait $dump 2>/dev/null
+	ends $dump
 	timeout $patience tcpdump -nvr "$work/pcap" 2>/dev/null | awk '/^[0-9]/ { if (p) print p; p = $0; next } { p = p " " $0 } END { print p }' >"$work/dump"
 	wait_until 10 not listening h2 5201
 	cleanup_jobs
@@ -104,8 +102,7 @@ echo >$tracing/trace
 ok 'credit: doctor sees both ends' eval "in_ns h2 '$swiftctl' doctor --iface left --json | jq -e '[.findings[] | select(.check == \"peer credit\" or .check == \"left credit\") | .severity] == [\"ok\", \"ok\"]'"
 ok 'credit: and asks a peer' eval "in_ns h1 '$swiftctl' doctor --iface right --peer $h2_ip4:5202 --json >'$work/doctor'; jq -e '.findings[] | select(.check == \"peer credit\") | .seen | contains(\"not known\")' '$work/doctor'" ||
 	diag "$(cat "$work/doctor")"
-kill $client
-wait $client 2>/dev/null
+ends $client
 cleanup_jobs
 gone() { book '.flows == [] and all(.links[]; .lent_bytes == 0)'; }
 ok 'credit: it ends with an empty book' wait_until 60 gone || show_seen
@@ -153,8 +150,7 @@ ip netns exec h1 iperf3 -c "$h2_ip4" -t 3600 >/dev/null 2>&1 &
 client=$!
 ok 'credit: of which the book says so' wait_until 60 book '.flows | length == 2 and all(.[]; .standing == "no_rate" and .lent_bytes == 0)' || show_seen
 ok 'credit: and so does doctor, in one line' eval "in_ns h2 '$swiftctl' doctor --iface left --json | jq -e '.findings[] | select(.check == \"left credit\") | .severity == \"warn\" and (.fix | contains(\"link_mbps\"))'"
-kill $client
-wait $client 2>/dev/null
+ends $client
 cleanup_jobs
 swift_set h2 link_mbps=50
 

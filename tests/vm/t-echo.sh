@@ -13,15 +13,13 @@ in_ns h1 ping -qc 3 -i 0.05 "$h2_ip6" >/dev/null
 
 # One transfer h1 -> h2, seen by tcpdump at h2; the text is left in $work/dump.
 capture() { # SERVER [FAMILY]
+	local dump
 	rm -f "$work/pcap"
 	iperf_server h2 -1
-	ip netns exec h2 tcpdump -nvl -i left -w "$work/pcap" -U tcp port 5201 2>"$work/tcpdump" &
-	local dump=$!
-	wait_until 10 grep -q listening "$work/tcpdump"
+	dump_starts h2 -nvl -i left -w "$work/pcap" -U tcp port 5201
 	transfer h1 "$1" 1 >"$work/rate"
 	sleep 0.3
-	kill $dump
-	wait $dump 2>/dev/null
+	ends $dump
 	timeout $patience tcpdump -nvr "$work/pcap" 2>/dev/null | awk '/^[0-9]/ { if (p) print p; p = $0; next } { p = p " " $0 } END { print p }' >"$work/dump"
 	cleanup_jobs
 }

@@ -4,6 +4,7 @@
 # load and unload under traffic.
 
 crowd() { # NS SECONDS SOCKETS; that many connections over the namespace's loopback
+	: >"$work/crowd" # the last one's word is not this one's
 	ip netns exec "$1" /usr/bin/python3 -ISc '
 import resource, socket, sys, time
 n = int(sys.argv[1])
@@ -36,8 +37,7 @@ ok 'lifetime: 4000 flows are counted' counts many flows -eq 4000
 ok 'lifetime: the module stays while they live' not swift_unload
 in_ns many sysctl -qw net.ipv4.tcp_swift.base_target_ns=70000 net.ipv4.tcp_swift.echo=0
 in_ns many sysctl -qw net.ipv4.tcp_swift.echo=1
-kill $crowd
-wait $crowd 2>/dev/null
+ends $crowd
 ok 'lifetime: their count returns to nothing' wait_until 60 counts many flows -eq 0
 ok 'lifetime: a default keeps the module, too' not swift_unload
 in_ns many sysctl -qw net.ipv4.tcp_congestion_control=cubic
@@ -54,8 +54,7 @@ crowd doomed 600 50
 crowd=$!
 wait_until 60 grep -q up "$work/crowd"
 ip netns del doomed
-kill $crowd
-wait $crowd 2>/dev/null
+ends $crowd
 ok 'lifetime: a namespace goes with its flows' wait_until 60 swift_unload
 
 # Storm: load and unload while connections come and go that do not care.
@@ -71,5 +70,4 @@ storm() {
 }
 ok 'lifetime: 20 loads and unloads beside live traffic' storm
 ok 'lifetime: and the traffic lives' kill -0 $crowd
-kill $crowd
-wait $crowd 2>/dev/null
+ends $crowd

@@ -73,8 +73,7 @@ flows_run() { # SECONDS; three streams from h1 to h2
 }
 flows_end() {
 	kill -CONT "$client" 2>/dev/null
-	kill "$client" 2>/dev/null
-	wait "$client" 2>/dev/null
+	ends "$client"
 	wait_until 20 not listening h2 5201
 }
 sum_of() { # FILE NAME; of all its samples

@@ -36,8 +36,7 @@ for qdisc in fq noqueue; do
 	most=$((took / 25000)) due=$((took * 4 / 5 / (rtt + $(rtt_us))))
 	diag "$qdisc: $sent packets where $due are due, $most without the emulator's share of the RTT"
 	ok "windows: $qdisc: packets leave at RTT / window" test "$sent" -ge $((due / 2)) -a "$sent" -le $((most * 11 / 10))
-	kill $client
-	wait $client 2>/dev/null
+	ends $client
 	cleanup_jobs
 done
 
@@ -87,9 +86,7 @@ link_shape r1 right 100mbit 5ms 1000
 link_shape r1 left 100mbit 5ms 1000
 patient_hosts h1
 swift_set h1 dscp=10
-ip netns exec h2 tcpdump -nv -i left -c 20 'tcp dst port 5201 and ip[1] = 40' >"$work/dump" 2>"$work/tcpdump" &
-dump=$!
-wait_until 10 grep -q 'listening on' "$work/tcpdump"
+dump_starts h2 -nv -i left -c 20 'tcp dst port 5201 and ip[1] = 40'
 iperf_server h2 -1
 transfer h1 "$h2_ip4" 1 >/dev/null
 ok 'windows: dscp=10 marks the flow' wait_until 5 eval "! kill -0 $dump 2>/dev/null"
