@@ -461,12 +461,11 @@ inline double target_tolerance(const State &s, const Params &p, unsigned hops, u
 	double bounded = wanted_noise_room(s, p, w - kUnit) > p.t.rtt_epsilon_ns;
 
 	/* At one packet there begins D18's room: what is compared stays on its side. */
-	if (w >= 1 && w < 1 + kUnit)
-		return target_delay(s, p, hops, w, path_base) - target_delay(s, p, hops, w + kUnit, path_base) +
-		       (1 + bounded) * 2e-5 * p.fs_range + 1 / 256. + bounded + 2;
-	return target_delay(s, p, hops, std::max(w - kUnit, kUnit), path_base) -
-	       target_delay(s, p, hops, w + kUnit, path_base) + (1 + bounded) * 2e-5 * p.fs_range +
-	       1 / std::sqrt(w) / 256 + bounded + 2;
+	double less = w >= 1 ? std::max(w - kUnit, 1.0) : std::max(w - kUnit, kUnit);
+	double more = w < 1 ? std::min(w + kUnit, 1 - kUnit / 2) : w + kUnit;
+
+	return target_delay(s, p, hops, less, path_base) - target_delay(s, p, hops, more, path_base) +
+	       (1 + bounded) * 2e-5 * p.fs_range + 1 / std::sqrt(w) / 256 + bounded + 2;
 }
 
 inline Reading on_ack(State &s, const Params &p, const swift_sample &in, const Decisions &taken)
