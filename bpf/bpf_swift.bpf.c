@@ -281,11 +281,9 @@ __noinline int swift_decide(struct swift_state *s, const struct swift_params *p,
 	return 0;
 }
 
-/* Whose decision, and by which parameter that the rest does not tell. */
+/* Whose decision: to the verifier no pointer's value is a number. */
 struct swift_who {
 	u64 sk;
-	u32 endpoint_target_ns;
-	u32 pad;
 };
 
 /* As the module's tracepoint, for the telemetry program. Global like swift_decide(). */
@@ -312,7 +310,7 @@ __noinline int swift_show(const struct swift_who *who, const struct swift_state 
 			.local_ns = in->local_ns,
 			.endpoint_ns = law->endpoint_ns,
 			.fabric_target_ns = out->fabric_target_ns,
-			.endpoint_target_ns = who->endpoint_target_ns,
+			.endpoint_target_ns = out->endpoint_target_ns,
 			.fcwnd_q16 = law->fabric.cwnd_q16,
 			.ecwnd_q16 = law->endpoint.cwnd_q16,
 			.acked_pkts = in->acked_pkts,
@@ -380,7 +378,6 @@ void BPF_PROG(swift_cong_control, struct sock *sk)
 				 out.base_luck_ns);
 	if (telemetry_is_on()) {
 		who.sk = (u64)sk;
-		who.endpoint_target_ns = law->endpoint_target_ns;
 		swift_show(&who, &state, &in, &out, f);
 	}
 	if (f) {

@@ -343,8 +343,8 @@ static void swift_account(const struct swift_net *sn, const struct swift_sock *s
 }
 
 /* By value: of what has an address each ACK would fill the memory. */
-static noinline void swift_trace(const struct sock *sk, const struct swift_params *p,
-				 struct swift_sample in, struct swift_verdict out)
+static noinline void swift_trace(const struct sock *sk, struct swift_sample in,
+				 struct swift_verdict out)
 {
 	const struct swift_sock *ss = swift_sk(sk);
 	bool fabric = out.fabric_action == SWIFT_DECREASE;
@@ -357,7 +357,7 @@ static noinline void swift_trace(const struct sock *sk, const struct swift_param
 		.local_ns = in.local_ns,
 		.endpoint_ns = ss->law.endpoint_ns,
 		.fabric_target_ns = out.fabric_target_ns,
-		.endpoint_target_ns = p->endpoint_target_ns,
+		.endpoint_target_ns = out.endpoint_target_ns,
 		.fcwnd_q16 = ss->law.fabric.cwnd_q16,
 		.ecwnd_q16 = ss->law.endpoint.cwnd_q16,
 		.acked_pkts = in.acked_pkts,
@@ -421,7 +421,7 @@ static __always_inline void swift_decide(struct sock *sk, struct swift_sock *ss,
 	if (unlikely(READ_ONCE(sn->plb)))
 		swift_plb_acked(ss, in->acked_pkts, out.fabric_target_ns);
 	if (trace_swift_sample_enabled())
-		swift_trace(sk, p, *in, out);
+		swift_trace(sk, *in, out);
 }
 
 /* Under rcu_read_lock(), whose namespace and parameters are good for the whole ACK. */

@@ -103,6 +103,7 @@ struct swift_verdict {
 	u32 fabric_ns; /* of this ACK, before the filter */
 	u32 endpoint_ns; /* as well */
 	u32 fabric_target_ns;
+	u32 endpoint_target_ns; /* with D19's part where that decides */
 	u32 base_sample_ns; /* what the base learnt from, for others on this path; 0 = nothing */
 	u32 base_luck_ns; /* how much of a smaller one may be luck, swift_base_feed() */
 	u8 fabric_action; /* enum swift_action */
@@ -913,6 +914,19 @@ SWIFT_INLINE void swift_endpoint_feed(struct swift_state *s, const struct swift_
 	}
 }
 
+/*
+ * D19: the host's target has 3.5's flow scaling, too, by its own window: of many flows into a slow
+ * host the larger windows meet their target first. Who is below it anyway needs no root.
+ */
+SWIFT_INLINE u32 swift_endpoint_target_ns(const struct swift_state *s,
+					  const struct swift_params *p)
+{
+	if (p->target_policy != SWIFT_TARGET_BASE_RTT_PLUS ||
+	    s->endpoint_ns < p->endpoint_target_ns)
+		return p->endpoint_target_ns;
+	return p->endpoint_target_ns + swift_flow_scaling_ns(p, s->endpoint.cwnd_q16);
+}
+
 /* Swift-v0: one window, one target, the whole RTT. */
 static inline void swift_on_ack_v0(struct swift_state *s, const struct swift_params *p,
 				   const struct swift_sample *in, struct swift_verdict *out)
@@ -950,6 +964,7 @@ SWIFT_INLINE void swift_on_ack(struct swift_state *s, const struct swift_params 
 		out->fabric_ns = 0;
 		out->endpoint_ns = 0;
 		out->fabric_target_ns = 0;
+		out->endpoint_target_ns = 0;
 		out->clamped = 0;
 		return;
 	}
@@ -957,6 +972,7 @@ SWIFT_INLINE void swift_on_ack(struct swift_state *s, const struct swift_params 
 	swift_split_rtt(s, in, out);
 	if (in->has_echo || !in->echo_expected)
 		swift_endpoint_feed(s, p, out->endpoint_ns);
+	out->endpoint_target_ns = swift_endpoint_target_ns(s, p);
 
 	if (SWIFT_UNLIKELY(!p->split)) {
 		swift_on_ack_v0(s, p, in, out);
@@ -975,13 +991,13 @@ SWIFT_INLINE void swift_on_ack(struct swift_state *s, const struct swift_params 
 	out->fabric_target_ns = swift_target_ns(s, p, in->hops, in->path_base_ns);
 	if (s->starting)
 		s->starting = delay_ns < out->fabric_target_ns &&
-			      s->endpoint_ns < p->endpoint_target_ns;
+			      s->endpoint_ns < out->endpoint_target_ns;
 	SWIFT_READ_ANEW();
 	step_q24 = swift_step_q24(p, in);
 	out->fabric_action = swift_fabric_react(s, p, in, delay_ns, out->fabric_target_ns,
 						step_q24);
 	out->endpoint_action = swift_react(&s->endpoint, p, in, s->endpoint_ns,
-					   p->endpoint_target_ns, step_q24, s->starting);
+					   out->endpoint_target_ns, step_q24, s->starting);
 
 	ceiling_q16 = (u64)swift_cwnd_q16(s) * SWIFT_CEILING; /* D6 */
 	if (s->fabric.cwnd_q16 > ceiling_q16)

@@ -193,6 +193,8 @@ std::string against_oracle(const swift_tunables &t, const law_step &before, cons
 		near("base sample", out.base_sample_ns, r.base_sample, 0);
 		near("base luck", out.base_luck_ns, r.base_luck, 0);
 		near("target", out.fabric_target_ns, r.fabric_target, r.target_tolerance);
+		if (t.split && r.sampled && is.endpoint_ns >= t.endpoint_target_ns)
+			near("host's target", out.endpoint_target_ns, r.endpoint_target, r.endpoint_target_tolerance);
 		break;
 	}
 	case LAW_LOSS:

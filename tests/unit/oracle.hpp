@@ -429,7 +429,7 @@ inline Decisions taken_by(const swift_state &before, const swift_state &after, c
 				 p.t.target_policy == SWIFT_TARGET_BASE_RTT_PLUS ?
 				 newest_ns : after.fabric_ns;
 
-	return {reacted_ns < v.fabric_target_ns, after.endpoint_ns < p.t.endpoint_target_ns,
+	return {reacted_ns < v.fabric_target_ns, after.endpoint_ns < v.endpoint_target_ns,
 		after.small != SWIFT_NOT_SMALL, after.small == SWIFT_SMALL_NEAR,
 		after.fabric.last_decrease_ns != before.fabric.last_decrease_ns};
 }
@@ -443,6 +443,7 @@ struct Reading {
 	double reacted_fabric_delay = 0; /* the filtered one, D14, or a small window's newest, D16 */
 	double reacted_endpoint_delay = 0; /* the filtered one, D5 */
 	double fabric_target = 0, target_tolerance = 0;
+	double endpoint_target = 0, endpoint_target_tolerance = 0; /* D19 */
 	double base_sample = 0, base_luck = 0; /* for others on this path: a delay, 0 = none; what of it may be luck */
 	bool clamped = false;
 	bool fabric_tie = false, endpoint_tie = false; /* Decisions were asked for */
@@ -466,6 +467,21 @@ inline double target_tolerance(const State &s, const Params &p, unsigned hops, u
 
 	return target_delay(s, p, hops, less, path_base) - target_delay(s, p, hops, more, path_base) +
 	       (1 + bounded) * 2e-5 * p.fs_range + 1 / std::sqrt(w) / 256 + bounded + 2;
+}
+
+/* D19: and how exactly a window of whole units tells it. */
+inline double endpoint_target(const Params &p, double ecwnd)
+{
+	return p.t.endpoint_target_ns +
+	       (p.t.target_policy == SWIFT_TARGET_BASE_RTT_PLUS ? flow_scaling(p, ecwnd) : 0);
+}
+
+inline double endpoint_tolerance(const Params &p, double ecwnd)
+{
+	if (p.t.target_policy != SWIFT_TARGET_BASE_RTT_PLUS)
+		return 0;
+	return flow_scaling(p, std::max(ecwnd - kUnit, kUnit)) - flow_scaling(p, ecwnd + kUnit) +
+	       2e-5 * p.fs_range + 1 / std::sqrt(ecwnd) / 256 + 2;
 }
 
 inline Reading on_ack(State &s, const Params &p, const swift_sample &in, const Decisions &taken)
@@ -567,12 +583,14 @@ inline Reading on_ack(State &s, const Params &p, const swift_sample &in, const D
 	}
 	r.reacted_fabric_delay = feed_fabric_delay(s, p, in, r.fabric_delay);
 	bool fabric_below = below_fabric_target(r.reacted_fabric_delay);
-	bool endpoint_below = below(s.endpoint_delay, p.t.endpoint_target_ns, kEwmaTolerance,
+	r.endpoint_target = endpoint_target(p, s.endpoint.cwnd);
+	r.endpoint_target_tolerance = endpoint_tolerance(p, s.endpoint.cwnd);
+	bool endpoint_below = below(s.endpoint_delay, r.endpoint_target, kEwmaTolerance + r.endpoint_target_tolerance,
 				    taken.endpoint_below_target, r.endpoint_tie);
 
 	s.starting = s.starting && fabric_below && endpoint_below; /* D12 */
 	react_to_fabric(fabric_below);
-	react(s.endpoint, p, in, s.endpoint_delay, p.t.endpoint_target_ns, endpoint_below, s.starting);
+	react(s.endpoint, p, in, s.endpoint_delay, r.endpoint_target, endpoint_below, s.starting);
 
 	double ceiling = 32 * cwnd(s); /* D6, footnote 3 */
 	s.fabric.cwnd = std::min(s.fabric.cwnd, ceiling);
@@ -605,7 +623,7 @@ inline Tolerances ack_tolerances(const State &before, const State &after, const 
 		window_tolerance(before.fabric.cwnd, after.fabric.cwnd, p.beta,
 				 r.reacted_fabric_delay, r.target_tolerance),
 		window_tolerance(before.endpoint.cwnd, after.endpoint.cwnd, p.beta,
-				 r.reacted_endpoint_delay, kEwmaTolerance),
+				 r.reacted_endpoint_delay, kEwmaTolerance + r.endpoint_target_tolerance),
 	};
 
 	if (r.even_bounds) /* D17: as exactly as the target is known, and a unit for each rounding */

@@ -556,6 +556,54 @@ TEST(endpoint_feed, a_first_delay_of_nothing_counts_as_fed)
 	EXPECT_NEAR(f.s.endpoint_ns, us(10), 1);
 }
 
+/* Of 3.5, by the host's own window, and only where the default policy leads and it decides. */
+TEST(host_target, D19_scales_with_the_hosts_window)
+{
+	auto target_ns = [](Flow &f, double ecwnd, double delay_us) {
+		f.windows(8, ecwnd);
+		f.s.has_endpoint = 0;
+		f.ack({.rtt_ns = us(1000), .remote_ns = us(delay_us)});
+		return f.v.endpoint_target_ns;
+	};
+	Flow f(tunables()), paper(tunables({{"target_policy", SWIFT_TARGET_STATIC}}));
+
+	for (double ecwnd : {0.01, 0.25, 1.0, 16.0, 300.0}) {
+		EXPECT_EQ(target_ns(f, ecwnd, 200), us(200) + swift_flow_scaling_ns(&f.p, to_q16(ecwnd))) << ecwnd;
+		EXPECT_EQ(target_ns(f, ecwnd, 199), us(200)) << ecwnd;
+		EXPECT_EQ(target_ns(paper, ecwnd, 200), us(200)) << ecwnd;
+	}
+	EXPECT_EQ(target_ns(f, 0.01, 200), us(650));
+	EXPECT_EQ(target_ns(f, 300, 200), us(200));
+	/* 300 us are too long for 16 packets, and not for an eighth of one. */
+	target_ns(f, 16, 300);
+	EXPECT_EQ(f.v.endpoint_action, SWIFT_DECREASE);
+	target_ns(f, 0.125, 300);
+	EXPECT_EQ(f.v.endpoint_action, SWIFT_INCREASE);
+	target_ns(paper, 0.125, 300);
+	EXPECT_EQ(paper.v.endpoint_action, SWIFT_DECREASE);
+}
+
+/* Flows whose windows differ meet: at one delay of the host the larger one shrinks and the smaller one grows. */
+TEST(host_target, D19_windows_of_flows_into_a_slow_host_meet)
+{
+	Flow large(tunables()), small(tunables());
+	double larger = 0, smaller = 0;
+
+	large.windows(64, 0.8);
+	small.windows(64, 0.1);
+	for (int i = 0; i < 4000; i++) {
+		u32 delay_ns = us(500 * (large.ecwnd() + small.ecwnd())); /* a host that takes 500 us a packet */
+
+		for (Flow *f : {&large, &small})
+			f->wait(us(1000)).ack({.rtt_ns = delay_ns + us(20), .remote_ns = delay_ns});
+		if (i >= 2000) {
+			larger += large.ecwnd();
+			smaller += small.ecwnd();
+		}
+	}
+	EXPECT_NEAR(larger / smaller, 1, 0.1);
+}
+
 TEST(endpoint_feed, the_endpoint_window_reacts_to_the_filtered_delay)
 {
 	Flow f(plain());

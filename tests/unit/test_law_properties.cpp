@@ -314,6 +314,8 @@ void check_verdict(Step &st, Counts &n)
 		  swift_late_room_ns(&st.after, &st.p, swift_path_base_ns(&st.after, st.in.path_base_ns)) > 0;
 	n.turns += st.after.turns_16ns != st.before.turns_16ns;
 	st.near("target", out.fabric_target_ns, r.fabric_target, r.target_tolerance);
+	if (st.p.split && st.after.endpoint_ns >= st.p.endpoint_target_ns)
+		st.near("host's target", out.endpoint_target_ns, r.endpoint_target, r.endpoint_target_tolerance);
 	st.check(out.clamped == r.clamped, "clamped");
 
 	bool fabric_ceiling = fabric_q16 == SWIFT_CEILING * endpoint_q16;
@@ -643,7 +645,7 @@ TEST_P(closed_loop, follows_the_oracle_and_settles_at_the_target)
 				       std::abs(flow.cwnd() / oracle::cwnd(ideal) - 1));
 		if (i >= steps / 2) {
 			delay_sum += b.in_host ? flow.v.endpoint_ns : flow.s.fabric_ns;
-			target_sum += b.in_host ? flow.p.endpoint_target_ns :
+			target_sum += b.in_host ? flow.v.endpoint_target_ns :
 						  flow.v.fabric_target_ns;
 		}
 		flow.wait(u64(in.rtt_ns / w)); /* one ACK for each packet of a window */

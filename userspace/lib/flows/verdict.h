@@ -22,7 +22,7 @@ struct Verdict {
 };
 
 struct SummaryOptions {
-	std::uint64_t endpoint_target_ns = 1'000'000; // the sysctl's default
+	std::uint64_t endpoint_target_ns = 200'000; // the sysctl's default
 };
 
 // Who holds a flow back. This is the rule; all that names a culprit asks it. @r: nullptr if swift
