@@ -63,10 +63,11 @@ struct swift_state {
 	u16 turns_16ns; /* EWMA of what the delay turns back by, from round to round (D18) */
 	u16 round_4us; /* when this round began, by a clock that wraps */
 	u16 delay_256ns[2]; /* the first of this round, and of the one before; 0 = none */
+	u16 own_64ns; /* what the host takes by itself (D20) */
 	u8 retx_cnt; /* timeouts since the last ACK */
-	u8 has_endpoint; /* endpoint_ns was fed */
-	u8 starting; /* begins, or begins anew: no delay reached its target yet (D12) */
-	u8 small; /* enum swift_small (D16) */
+	u8 has_endpoint : 1; /* endpoint_ns was fed */
+	u8 starting : 1; /* begins, or begins anew: no delay reached its target yet (D12) */
+	u8 small : 2; /* enum swift_small (D16) */
 };
 
 /* Where a small window's mean delay is. */
@@ -103,7 +104,7 @@ struct swift_verdict {
 	u32 fabric_ns; /* of this ACK, before the filter */
 	u32 endpoint_ns; /* as well */
 	u32 fabric_target_ns;
-	u32 endpoint_target_ns; /* with D19's part where that decides */
+	u32 endpoint_target_ns; /* with D19's and D20's parts where they decide */
 	u32 base_sample_ns; /* what the base learnt from, for others on this path; 0 = nothing */
 	u32 base_luck_ns; /* how much of a smaller one may be luck, swift_base_feed() */
 	u8 fabric_action; /* enum swift_action */
@@ -210,6 +211,7 @@ static inline void swift_init(struct swift_state *s, const struct swift_params *
 	s->delay_256ns[0] = 0;
 	s->delay_256ns[1] = 0;
 	s->retx_cnt = 0;
+	s->own_64ns = 0;
 	s->has_endpoint = 0;
 	s->starting = 1;
 	s->small = SWIFT_NOT_SMALL;
@@ -915,6 +917,25 @@ SWIFT_INLINE void swift_endpoint_feed(struct swift_state *s, const struct swift_
 }
 
 /*
+ * D20: a host that holds next to nothing of a flow and delays it for longer than the target takes
+ * that time by itself, and smaller windows would not make it less. It is added to the target until
+ * a shorter delay is seen; of 16 bits: 4.2 ms at most.
+ */
+#define SWIFT_OWN_CWND_Q16 (SWIFT_Q16_ONE / 64)
+#define SWIFT_OWN_SHIFT 6 /* 64 ns */
+
+SWIFT_INLINE void swift_own_feed(struct swift_state *s, const struct swift_params *p,
+				 u32 target_ns)
+{
+	u32 own_64ns = swift_min_u32(s->endpoint_ns >> SWIFT_OWN_SHIFT, 65535);
+
+	if (own_64ns < s->own_64ns ||
+	    (p->target_policy == SWIFT_TARGET_BASE_RTT_PLUS && s->endpoint_ns >= target_ns &&
+	     s->endpoint.cwnd_q16 < SWIFT_OWN_CWND_Q16))
+		s->own_64ns = (u16)own_64ns;
+}
+
+/*
  * D19: the host's target has 3.5's flow scaling, too, by its own window: of many flows into a slow
  * host the larger windows meet their target first. Who is below it anyway needs no root.
  */
@@ -924,7 +945,8 @@ SWIFT_INLINE u32 swift_endpoint_target_ns(const struct swift_state *s,
 	if (p->target_policy != SWIFT_TARGET_BASE_RTT_PLUS ||
 	    s->endpoint_ns < p->endpoint_target_ns)
 		return p->endpoint_target_ns;
-	return p->endpoint_target_ns + swift_flow_scaling_ns(p, s->endpoint.cwnd_q16);
+	return p->endpoint_target_ns + ((u32)s->own_64ns << SWIFT_OWN_SHIFT) +
+	       swift_flow_scaling_ns(p, s->endpoint.cwnd_q16);
 }
 
 /* Swift-v0: one window, one target, the whole RTT. */
@@ -998,6 +1020,7 @@ SWIFT_INLINE void swift_on_ack(struct swift_state *s, const struct swift_params 
 						step_q24);
 	out->endpoint_action = swift_react(&s->endpoint, p, in, s->endpoint_ns,
 					   out->endpoint_target_ns, step_q24, s->starting);
+	swift_own_feed(s, p, out->endpoint_target_ns);
 
 	ceiling_q16 = (u64)swift_cwnd_q16(s) * SWIFT_CEILING; /* D6 */
 	if (s->fabric.cwnd_q16 > ceiling_q16)

@@ -190,6 +190,7 @@ std::string against_oracle(const swift_tunables &t, const law_step &before, cons
 		     std::abs(is.fabric_ns - r.fabric_target) <= r.target_tolerance ? r.target_tolerance : 0); /* D16 */
 		near("noise", is.noise_ns, want.noise, 0);
 		near("turns", is.turns_16ns, want.turns, 0);
+		near("host's own delay", is.own_64ns * 64, want.own, 64);
 		near("base sample", out.base_sample_ns, r.base_sample, 0);
 		near("base luck", out.base_luck_ns, r.base_luck, 0);
 		near("target", out.fabric_target_ns, r.fabric_target, r.target_tolerance);

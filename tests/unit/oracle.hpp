@@ -75,6 +75,7 @@ struct State {
 	double base_delay[2]; /* current and previous half window */
 	bool starting; /* D12 */
 	bool small, near; /* D16 */
+	double own; /* D20; in steps of 64 ns */
 };
 
 inline State from_fixed(const swift_state &s)
@@ -89,7 +90,7 @@ inline State from_fixed(const swift_state &s)
 		{double(s.delay_256ns[0]), double(s.delay_256ns[1])}, s.has_endpoint != 0,
 		s.retx_cnt, s.base.since_ns,
 		{delay(s.base.delay_ns[0]), delay(s.base.delay_ns[1])}, s.starting != 0,
-		s.small != SWIFT_NOT_SMALL, s.small == SWIFT_SMALL_NEAR};
+		s.small != SWIFT_NOT_SMALL, s.small == SWIFT_SMALL_NEAR, s.own_64ns * 64.};
 }
 
 inline double cwnd(const State &s)
@@ -222,6 +223,7 @@ struct Decisions {
 	bool endpoint_below_target;
 	bool small, near;
 	bool cut; /* D16: by all of max_mdf */
+	bool own_longer; /* D20 */
 };
 
 inline double alpha(const Params &p)
@@ -431,7 +433,7 @@ inline Decisions taken_by(const swift_state &before, const swift_state &after, c
 
 	return {reacted_ns < v.fabric_target_ns, after.endpoint_ns < v.endpoint_target_ns,
 		after.small != SWIFT_NOT_SMALL, after.small == SWIFT_SMALL_NEAR,
-		after.fabric.last_decrease_ns != before.fabric.last_decrease_ns};
+		after.fabric.last_decrease_ns != before.fabric.last_decrease_ns, after.own_64ns > before.own_64ns};
 }
 
 /* What an ACK was understood as, and how exactly the numbers in it are known. */
@@ -470,10 +472,10 @@ inline double target_tolerance(const State &s, const Params &p, unsigned hops, u
 }
 
 /* D19: and how exactly a window of whole units tells it. */
-inline double endpoint_target(const Params &p, double ecwnd)
+inline double endpoint_target(const Params &p, double ecwnd, double own)
 {
 	return p.t.endpoint_target_ns +
-	       (p.t.target_policy == SWIFT_TARGET_BASE_RTT_PLUS ? flow_scaling(p, ecwnd) : 0);
+	       (p.t.target_policy == SWIFT_TARGET_BASE_RTT_PLUS ? own + flow_scaling(p, ecwnd) : 0);
 }
 
 inline double endpoint_tolerance(const Params &p, double ecwnd)
@@ -482,6 +484,17 @@ inline double endpoint_tolerance(const Params &p, double ecwnd)
 		return 0;
 	return flow_scaling(p, std::max(ecwnd - kUnit, kUnit)) - flow_scaling(p, ecwnd + kUnit) +
 	       2e-5 * p.fs_range + 1 / std::sqrt(ecwnd) / 256 + 2;
+}
+
+/* D20. Where the window is 1/64 packet within @tolerance, either will do. */
+inline void feed_own(State &s, const Params &p, bool endpoint_below, double tolerance, bool taken_longer)
+{
+	double own = std::min(std::floor(s.endpoint_delay / 64), 65535.) * 64;
+	bool tie = std::abs(s.endpoint.cwnd - 1 / 64.) <= tolerance;
+	bool tiny = tie ? taken_longer : s.endpoint.cwnd < 1 / 64.;
+
+	if (own < s.own || (p.t.target_policy == SWIFT_TARGET_BASE_RTT_PLUS && tiny && !endpoint_below))
+		s.own = own;
 }
 
 inline Reading on_ack(State &s, const Params &p, const swift_sample &in, const Decisions &taken)
@@ -583,14 +596,18 @@ inline Reading on_ack(State &s, const Params &p, const swift_sample &in, const D
 	}
 	r.reacted_fabric_delay = feed_fabric_delay(s, p, in, r.fabric_delay);
 	bool fabric_below = below_fabric_target(r.reacted_fabric_delay);
-	r.endpoint_target = endpoint_target(p, s.endpoint.cwnd);
+	r.endpoint_target = endpoint_target(p, s.endpoint.cwnd, s.own);
 	r.endpoint_target_tolerance = endpoint_tolerance(p, s.endpoint.cwnd);
 	bool endpoint_below = below(s.endpoint_delay, r.endpoint_target, kEwmaTolerance + r.endpoint_target_tolerance,
 				    taken.endpoint_below_target, r.endpoint_tie);
 
 	s.starting = s.starting && fabric_below && endpoint_below; /* D12 */
 	react_to_fabric(fabric_below);
+	double ecwnd_tolerance = 1e-3 / 64 + 2 * kUnit + s.endpoint.cwnd * p.beta *
+				 (kEwmaTolerance + r.endpoint_target_tolerance) / std::max(s.endpoint_delay, 1.);
+
 	react(s.endpoint, p, in, s.endpoint_delay, r.endpoint_target, endpoint_below, s.starting);
+	feed_own(s, p, endpoint_below, ecwnd_tolerance, taken.own_longer);
 
 	double ceiling = 32 * cwnd(s); /* D6, footnote 3 */
 	s.fabric.cwnd = std::min(s.fabric.cwnd, ceiling);

@@ -604,6 +604,43 @@ TEST(host_target, D19_windows_of_flows_into_a_slow_host_meet)
 	EXPECT_NEAR(larger / smaller, 1, 0.1);
 }
 
+/* A delay that stays however little the host holds is its own. */
+TEST(host_target, D20_what_a_host_takes_by_itself_is_added)
+{
+	auto own_us = [](const swift_tunables &t, double ecwnd, double delay_us, double before_us = 0, bool limited = true) {
+		Flow f(t);
+
+		f.windows(8, ecwnd);
+		f.s.own_64ns = u16(us(before_us) / 64);
+		f.wait(us(5000)).ack({.rtt_ns = us(delay_us) + us(20), .remote_ns = us(delay_us), .cwnd_limited = limited});
+		return f.s.own_64ns * 64 / 1000.;
+	};
+
+	EXPECT_NEAR(own_us(tunables(), 0.015, 704), 704, 0.07);
+	EXPECT_NEAR(own_us(tunables(), 0.001, 704), 704, 0.07);
+	EXPECT_EQ(own_us(tunables(), 0.04, 704), 0); /* a cut by max_mdf leaves 0.02 */
+	EXPECT_EQ(own_us(tunables(), 0.001, 640), 0); /* 200 us, and 450 of flow scaling */
+	EXPECT_EQ(own_us(tunables(), 0.001, 640, 0, false), 0); /* nor where the window stays */
+	EXPECT_NEAR(own_us(tunables(), 0.001, 1000, 704), 704, 0.07); /* below 1354 us */
+	EXPECT_NEAR(own_us(tunables(), 0.001, 1400, 704), 1400, 0.07);
+	EXPECT_NEAR(own_us(tunables(), 8, 300, 704), 300, 0.07); /* a shorter one is believed at once */
+	EXPECT_NEAR(own_us(tunables(), 8, 900, 704), 704, 0.07);
+	EXPECT_NEAR(own_us(tunables(), 0.001, 50000), 65535 * 64 / 1000., 0.07);
+	EXPECT_EQ(own_us(tunables({{"target_policy", SWIFT_TARGET_STATIC}}), 0.001, 704), 0);
+}
+
+/* Hosts that take 700 us for any packet, one or eight: nothing that a smaller window could help. */
+TEST(host_target, D20_a_flow_comes_back_from_a_host_that_is_slow_by_itself)
+{
+	Flow f(tunables());
+
+	f.windows(8, 8);
+	for (int i = 0; i < 300; i++)
+		f.wait(us(30000)).ack({.rtt_ns = us(720), .remote_ns = us(700)});
+	EXPECT_GT(f.ecwnd(), 8);
+	EXPECT_NEAR(f.s.own_64ns * 64, us(700), 64);
+}
+
 TEST(endpoint_feed, the_endpoint_window_reacts_to_the_filtered_delay)
 {
 	Flow f(plain());

@@ -125,6 +125,9 @@ swift_state draw_state(Draw &d, const swift_params &p, u64 now_ns)
 	s.starting = d.one_in(2);
 	s.has_endpoint = !d.one_in(4);
 	s.endpoint_ns = s.has_endpoint ? draw_rtt(d, p) : 0;
+	s.own_64ns = u16(d.one_in(2) ? 0 : d.below(65536));
+	if (p.split && d.one_in(4)) /* where D20 begins */
+		s.endpoint.cwnd_q16 = swift_bound_cwnd(&p, u32(d.below(2048)));
 	s.fabric_ns = d.one_in(4) ? 0 : draw_rtt(d, p);
 	s.small = u8(d.below(3));
 	s.noise_ns = d.one_in(4) ? draw_rtt(d, p) : u32(d.below(2 * (p.rtt_epsilon_ns + 1ULL)));
@@ -184,6 +187,7 @@ struct Counts {
 	u64 steps, acks, ties, cut_ties;
 	u64 fabric[4], endpoint[4]; /* by enum swift_action */
 	u64 near, away; /* D16 */
+	u64 own; /* D20: longer */
 	u64 late, turns; /* D18 */
 	u64 ceilings, clamps, resets, events[EVENTS];
 };
@@ -345,6 +349,7 @@ void check_ack(Step &st, Counts &n)
 	st.reading = oracle::on_ack(st.expected, params, st.in,
 				    oracle::taken_by(st.before, st.after, st.in, st.out, params));
 	n.acks++;
+	n.own += st.after.own_64ns > st.before.own_64ns;
 	n.near += st.after.small == SWIFT_SMALL_NEAR && st.reading.sampled;
 	n.away += st.after.small == SWIFT_SMALL_AWAY && st.reading.sampled;
 	n.ties += st.reading.fabric_tie || st.reading.endpoint_tie;
@@ -406,6 +411,7 @@ void check_rest(Step &st)
 
 	st.near("endpoint_ns", s.endpoint_ns, st.expected.endpoint_delay,
 		1e-3 * st.expected.endpoint_delay + oracle::kEwmaTolerance);
+	st.near("own delay of the host", s.own_64ns * 64, st.expected.own, 64);
 	st.near("has_endpoint", s.has_endpoint, st.expected.has_endpoint_delay, 0);
 	st.near("retx_cnt", s.retx_cnt, st.expected.retransmit_cnt, 0);
 	st.check(s.base.since_ns == st.expected.base_since, "base_since_ns");
@@ -516,17 +522,18 @@ TEST(law, agrees_with_the_oracle_on_random_steps)
 	EXPECT_GT(n.clamps * 100, steps);
 	EXPECT_GT(n.resets * 200, steps);
 	EXPECT_GT(n.near * 200, n.acks);
+	EXPECT_GT(n.own * 1000, n.acks);
 	EXPECT_GT(n.away * 200, n.acks);
 	EXPECT_GT(n.late * 100, n.acks);
 	EXPECT_GT(n.turns * 100, n.acks);
 	std::printf("%llu steps: ties %llu, of a cut with a unit %llu, ceiling %llu, clamped %llu, "
-		    "resets %llu, near %llu, away %llu, late %llu, turns %llu\nfabric none/hold/up/down %llu/%llu/%llu/%llu, "
+		    "resets %llu, near %llu, away %llu, late %llu, turns %llu, own %llu\nfabric none/hold/up/down %llu/%llu/%llu/%llu, "
 		    "endpoint %llu/%llu/%llu/%llu\n",
 		    (unsigned long long)n.steps, (unsigned long long)n.ties,
 		    (unsigned long long)n.cut_ties, (unsigned long long)n.ceilings,
 		    (unsigned long long)n.clamps, (unsigned long long)n.resets,
 		    (unsigned long long)n.near, (unsigned long long)n.away,
-		    (unsigned long long)n.late, (unsigned long long)n.turns,
+		    (unsigned long long)n.late, (unsigned long long)n.turns, (unsigned long long)n.own,
 		    (unsigned long long)n.fabric[0], (unsigned long long)n.fabric[1],
 		    (unsigned long long)n.fabric[2], (unsigned long long)n.fabric[3],
 		    (unsigned long long)n.endpoint[0], (unsigned long long)n.endpoint[1],
