@@ -515,15 +515,21 @@ SWIFT_INLINE u32 swift_part_q8(u64 part, u64 of)
 	return part < of ? (u32)SWIFT_DIV_U64(part << 8, of) : 1 << 8;
 }
 
+/* Noise that has no such room. */
+static inline u32 swift_late_few_ns(u32 rtt_epsilon_ns)
+{
+	return rtt_epsilon_ns / 8 * 5;
+}
+
 /* @above_ns: of the mean delay above the base. @log2_q8: of the window, in packets. */
 SWIFT_APART u64 swift_late_room_of(u32 noise_ns, u32 turns_ns, u32 above_ns, u32 log2_q8,
 				   u32 rtt_epsilon_ns)
 {
-	u32 few_ns = rtt_epsilon_ns / 8 * 5, counted_ns;
+	u32 few_ns = swift_late_few_ns(rtt_epsilon_ns), counted_ns;
 	u64 queue_ns = (u64)noise_ns * 19 / 4, room_ns;
 	u32 late_ns = (u32)((u64)noise_ns * 5 / 16);
 
-	if (noise_ns <= few_ns || above_ns >= queue_ns || turns_ns <= late_ns)
+	if (above_ns >= queue_ns || turns_ns <= late_ns)
 		return 0;
 	counted_ns = (u32)((u64)noise_ns *
 			   ((64 << 8) - swift_min_u32(5 * log2_q8, 48 << 8)) >> 14);
@@ -540,7 +546,8 @@ SWIFT_APART u64 swift_late_room_of(u32 noise_ns, u32 turns_ns, u32 above_ns, u32
 SWIFT_INLINE u64 swift_late_room_ns(const struct swift_state *s, const struct swift_params *p,
 				    u64 base_ns)
 {
-	if (s->fabric.cwnd_q16 < SWIFT_Q16_ONE)
+	if (s->fabric.cwnd_q16 < SWIFT_Q16_ONE ||
+	    s->noise_ns <= swift_late_few_ns(p->rtt_epsilon_ns))
 		return 0;
 	return swift_late_room_of(s->noise_ns, (u32)s->turns_16ns << SWIFT_TURNS_UNIT_SHIFT,
 				  s->fabric_ns > base_ns ? s->fabric_ns - (u32)base_ns : 0,
@@ -927,8 +934,11 @@ SWIFT_INLINE void swift_endpoint_feed(struct swift_state *s, const struct swift_
 SWIFT_INLINE void swift_own_feed(struct swift_state *s, const struct swift_params *p,
 				 u32 target_ns)
 {
-	u32 own_64ns = swift_min_u32(s->endpoint_ns >> SWIFT_OWN_SHIFT, 65535);
+	u32 own_64ns;
 
+	if (s->endpoint.cwnd_q16 >= SWIFT_OWN_CWND_Q16 && !s->own_64ns)
+		return;
+	own_64ns = swift_min_u32(s->endpoint_ns >> SWIFT_OWN_SHIFT, 65535);
 	if (own_64ns < s->own_64ns ||
 	    (p->target_policy == SWIFT_TARGET_BASE_RTT_PLUS && s->endpoint_ns >= target_ns &&
 	     s->endpoint.cwnd_q16 < SWIFT_OWN_CWND_Q16))
