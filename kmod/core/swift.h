@@ -42,7 +42,7 @@
 
 /* One window of Algorithm 1. */
 struct swift_window {
-	u32 last_decrease_ns; /* t_last_decrease, low half */
+	u32 last_decrease_ns; /* t_last_decrease, low half; 0 = never */
 	u32 cwnd_q16;
 	u32 undo_cwnd_q16; /* before the latest loss episode */
 };
@@ -593,10 +593,10 @@ SWIFT_INLINE u32 swift_target_ns(const struct swift_state *s, const struct swift
 
 /* --- Windows (3.2, Algorithm 1) ------------------------------------------------- */
 
-/* Of 32 bits: a window that was not cut for 4.3 s may have to wait for one RTT more. */
+/* Of 32 bits: a window whose last cut is 4.3 s ago, or a multiple, may have to wait for an RTT. */
 static inline bool swift_can_decrease(const struct swift_window *w, u64 now_ns, u32 rtt_ns)
 {
-	return (u32)now_ns - w->last_decrease_ns >= rtt_ns;
+	return !w->last_decrease_ns || (u32)now_ns - w->last_decrease_ns >= rtt_ns;
 }
 
 SWIFT_INLINE void swift_set_cwnd(struct swift_window *w, const struct swift_params *p,
@@ -606,7 +606,7 @@ SWIFT_INLINE void swift_set_cwnd(struct swift_window *w, const struct swift_para
 
 	w->cwnd_q16 = swift_bound_cwnd(p, cwnd_q16);
 	if (w->cwnd_q16 < prev_q16)
-		w->last_decrease_ns = (u32)now_ns;
+		w->last_decrease_ns = swift_max_u32((u32)now_ns, 1);
 }
 
 /*

@@ -315,10 +315,10 @@ inline double feed_fabric_delay(State &s, const Params &p, const swift_sample &i
 
 /* --- Algorithm 1 -------------------------------------------------------------------- */
 
-/* Line 3. The clock may wrap, and is of 32 bits. */
+/* Line 3. The clock may wrap, and is of 32 bits; 0 = never. */
 inline bool can_decrease(const Window &w, u64 now, u32 rtt)
 {
-	return u32(now - w.t_last_decrease) >= rtt;
+	return !w.t_last_decrease || u32(now - w.t_last_decrease) >= rtt;
 }
 
 /* Lines 26 to 28; D1: only a smaller window is a decrease. */
@@ -327,7 +327,7 @@ inline void bound_and_note(Window &w, const Params &p, double cwnd_prev, u64 now
 	w.cwnd = p.clamp(w.cwnd);
 	w.cut = std::max(0.0, cwnd_prev - w.cwnd);
 	if (w.cut > 0)
-		w.t_last_decrease = u32(now);
+		w.t_last_decrease = std::max(u32(now), 1U);
 }
 
 /* Lines 8 and 10, what a window grows by; D2, D3, D12, D15. */

@@ -328,6 +328,21 @@ TEST(decrease, D1_by_nothing_is_not_noted)
 	EXPECT_NEAR(f.fcwnd(), 16 * 0.6, kCwndError);
 }
 
+/* The clock's low half just began anew: that says nothing of a window that was never cut. */
+TEST(decrease, the_first_one_waits_for_nothing)
+{
+	for (u32 past_ns : {0U, 1U, us(10)}) {
+		Flow f(plain());
+
+		f.now_ns = (9ULL << 32) + past_ns;
+		f.windows(16, 16).ack({.rtt_ns = us(100)});
+		EXPECT_NEAR(f.fcwnd(), 16 * 0.6, kCwndError) << past_ns;
+		EXPECT_NE(f.s.fabric.last_decrease_ns, 0U) << past_ns;
+		f.wait(1).ack({.rtt_ns = us(100)}); /* and the second one does */
+		EXPECT_NEAR(f.fcwnd(), 16 * 0.6, kCwndError) << past_ns;
+	}
+}
+
 TEST(decrease, at_the_minimum_is_not_noted)
 {
 	Flow f(plain());

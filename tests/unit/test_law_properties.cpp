@@ -522,7 +522,7 @@ TEST(law, agrees_with_the_oracle_on_random_steps)
 	EXPECT_GT(n.clamps * 100, steps);
 	EXPECT_GT(n.resets * 200, steps);
 	EXPECT_GT(n.near * 200, n.acks);
-	EXPECT_GT(n.own * 1000, n.acks);
+	EXPECT_GT(n.own * 2000, n.acks);
 	EXPECT_GT(n.away * 200, n.acks);
 	EXPECT_GT(n.late * 100, n.acks);
 	EXPECT_GT(n.turns * 100, n.acks);
