@@ -104,7 +104,7 @@ struct swift_verdict {
 	u32 fabric_ns; /* of this ACK, before the filter */
 	u32 endpoint_ns; /* as well */
 	u32 fabric_target_ns;
-	u32 endpoint_target_ns; /* with D19's and D20's parts where they decide */
+	u32 endpoint_target_ns; /* with D19's and D20's parts where they decide; v0: 0 */
 	u32 base_sample_ns; /* what the base learnt from, for others on this path; 0 = nothing */
 	u32 base_luck_ns; /* how much of a smaller one may be luck, swift_base_feed() */
 	u8 fabric_action; /* enum swift_action */
@@ -924,12 +924,13 @@ SWIFT_INLINE void swift_endpoint_feed(struct swift_state *s, const struct swift_
 }
 
 /*
- * D20: a host that holds next to nothing of a flow and delays it for longer than the target takes
- * that time by itself, and smaller windows would not make it less. It is added to the target until
- * a shorter delay is seen; of 16 bits: 4.2 ms at most.
+ * D20: where the window is below 1/256 packet and the filtered delay still not below the target, a
+ * smaller window would not make it less. Up to 1 ms of it is taken for the host's own, and added to
+ * the target, until a shorter one is seen.
  */
-#define SWIFT_OWN_CWND_Q16 (SWIFT_Q16_ONE / 64)
+#define SWIFT_OWN_CWND_Q16 (SWIFT_Q16_ONE / 256)
 #define SWIFT_OWN_SHIFT 6 /* 64 ns */
+#define SWIFT_OWN_MOST (1 << 14) /* of them: what a liar may buy */
 
 SWIFT_INLINE void swift_own_feed(struct swift_state *s, const struct swift_params *p,
 				 u32 target_ns)
@@ -938,7 +939,7 @@ SWIFT_INLINE void swift_own_feed(struct swift_state *s, const struct swift_param
 
 	if (s->endpoint.cwnd_q16 >= SWIFT_OWN_CWND_Q16 && !s->own_64ns)
 		return;
-	own_64ns = swift_min_u32(s->endpoint_ns >> SWIFT_OWN_SHIFT, 65535);
+	own_64ns = swift_min_u32(s->endpoint_ns >> SWIFT_OWN_SHIFT, SWIFT_OWN_MOST);
 	if (own_64ns < s->own_64ns ||
 	    (p->target_policy == SWIFT_TARGET_BASE_RTT_PLUS && s->endpoint_ns >= target_ns &&
 	     s->endpoint.cwnd_q16 < SWIFT_OWN_CWND_Q16))
@@ -965,6 +966,7 @@ static inline void swift_on_ack_v0(struct swift_state *s, const struct swift_par
 {
 	u32 delay_ns;
 
+	out->endpoint_target_ns = 0; /* it has none */
 	out->base_sample_ns = in->short_sized ? 0 : in->rtt_ns;
 	out->base_luck_ns = swift_base_luck_ns(s, p);
 	swift_base_feed(&s->base, p, in->now_ns,
@@ -1004,12 +1006,12 @@ SWIFT_INLINE void swift_on_ack(struct swift_state *s, const struct swift_params 
 	swift_split_rtt(s, in, out);
 	if (in->has_echo || !in->echo_expected)
 		swift_endpoint_feed(s, p, out->endpoint_ns);
-	out->endpoint_target_ns = swift_endpoint_target_ns(s, p);
 
 	if (SWIFT_UNLIKELY(!p->split)) {
 		swift_on_ack_v0(s, p, in, out);
 		return;
 	}
+	out->endpoint_target_ns = swift_endpoint_target_ns(s, p);
 
 	if (!guessed && !out->clamped) { /* a smallest value keeps a wrong one for long */
 		out->base_sample_ns = in->short_sized ? 0 : out->fabric_ns;
@@ -1030,7 +1032,8 @@ SWIFT_INLINE void swift_on_ack(struct swift_state *s, const struct swift_params 
 						step_q24);
 	out->endpoint_action = swift_react(&s->endpoint, p, in, s->endpoint_ns,
 					   out->endpoint_target_ns, step_q24, s->starting);
-	swift_own_feed(s, p, out->endpoint_target_ns);
+	if (!guessed) /* no news of the host */
+		swift_own_feed(s, p, out->endpoint_target_ns);
 
 	ceiling_q16 = (u64)swift_cwnd_q16(s) * SWIFT_CEILING; /* D6 */
 	if (s->fabric.cwnd_q16 > ceiling_q16)

@@ -486,12 +486,12 @@ inline double endpoint_tolerance(const Params &p, double ecwnd)
 	       2e-5 * p.fs_range + 1 / std::sqrt(ecwnd) / 256 + 2;
 }
 
-/* D20. Where the window is 1/64 packet within @tolerance, either will do. */
+/* D20. Where the window is 1/256 packet within @tolerance, either will do. */
 inline void feed_own(State &s, const Params &p, bool endpoint_below, double tolerance, bool taken_longer)
 {
-	double own = std::min(std::floor(s.endpoint_delay / 64), 65535.) * 64;
-	bool tie = std::abs(s.endpoint.cwnd - 1 / 64.) <= tolerance;
-	bool tiny = tie ? taken_longer : s.endpoint.cwnd < 1 / 64.;
+	double own = std::min(std::floor(s.endpoint_delay / 64), 16384.) * 64;
+	bool tie = std::abs(s.endpoint.cwnd - 1 / 256.) <= tolerance;
+	bool tiny = tie ? taken_longer : s.endpoint.cwnd < 1 / 256.;
 
 	if (own < s.own || (p.t.target_policy == SWIFT_TARGET_BASE_RTT_PLUS && tiny && !endpoint_below))
 		s.own = own;
@@ -603,11 +603,12 @@ inline Reading on_ack(State &s, const Params &p, const swift_sample &in, const D
 
 	s.starting = s.starting && fabric_below && endpoint_below; /* D12 */
 	react_to_fabric(fabric_below);
-	double ecwnd_tolerance = 1e-3 / 64 + 2 * kUnit + s.endpoint.cwnd * p.beta *
+	double ecwnd_tolerance = 1e-3 / 256 + 2 * kUnit + s.endpoint.cwnd * p.beta *
 				 (kEwmaTolerance + r.endpoint_target_tolerance) / std::max(s.endpoint_delay, 1.);
 
 	react(s.endpoint, p, in, s.endpoint_delay, r.endpoint_target, endpoint_below, s.starting);
-	feed_own(s, p, endpoint_below, ecwnd_tolerance, taken.own_longer);
+	if (!guessed)
+		feed_own(s, p, endpoint_below, ecwnd_tolerance, taken.own_longer);
 
 	double ceiling = 32 * cwnd(s); /* D6, footnote 3 */
 	s.fabric.cwnd = std::min(s.fabric.cwnd, ceiling);

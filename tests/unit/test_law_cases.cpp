@@ -631,17 +631,26 @@ TEST(host_target, D20_what_a_host_takes_by_itself_is_added)
 		return f.s.own_64ns * 64 / 1000.;
 	};
 
-	EXPECT_NEAR(own_us(tunables(), 0.015, 704), 704, 0.07);
+	EXPECT_NEAR(own_us(tunables(), 0.0038, 704), 704, 0.07);
 	EXPECT_NEAR(own_us(tunables(), 0.001, 704), 704, 0.07);
-	EXPECT_EQ(own_us(tunables(), 0.04, 704), 0); /* a cut by max_mdf leaves 0.02 */
+	EXPECT_EQ(own_us(tunables(), 0.007, 704), 0); /* 0.0066 are more than 1/256 */
 	EXPECT_EQ(own_us(tunables(), 0.001, 640), 0); /* 200 us, and 450 of flow scaling */
 	EXPECT_EQ(own_us(tunables(), 0.001, 640, 0, false), 0); /* nor where the window stays */
 	EXPECT_NEAR(own_us(tunables(), 0.001, 1000, 704), 704, 0.07); /* below 1354 us */
-	EXPECT_NEAR(own_us(tunables(), 0.001, 1400, 704), 1400, 0.07);
+	EXPECT_NEAR(own_us(tunables(), 0.001, 1000, 320), 1000, 0.07);
 	EXPECT_NEAR(own_us(tunables(), 8, 300, 704), 300, 0.07); /* a shorter one is believed at once */
 	EXPECT_NEAR(own_us(tunables(), 8, 1000, 704), 704, 0.07); /* nor is a longer one of a large window */
-	EXPECT_NEAR(own_us(tunables(), 0.001, 50000), 65535 * 64 / 1000., 0.07);
+	EXPECT_NEAR(own_us(tunables(), 0.001, 50000), 1048.576, 0.07);
 	EXPECT_EQ(own_us(tunables({{"target_policy", SWIFT_TARGET_STATIC}}), 0.001, 704), 0);
+
+	/* An ACK without an echo tells nothing of the host. */
+	Flow f(tunables());
+
+	f.windows(8, 0.001);
+	f.s.has_endpoint = 1;
+	f.s.endpoint_ns = us(704);
+	f.ack({.rtt_ns = us(1000), .has_echo = false});
+	EXPECT_EQ(f.s.own_64ns, 0);
 }
 
 /* Hosts that take 700 us for any packet, one or eight: nothing that a smaller window could help. */

@@ -127,7 +127,7 @@ swift_state draw_state(Draw &d, const swift_params &p, u64 now_ns)
 	s.endpoint_ns = s.has_endpoint ? draw_rtt(d, p) : 0;
 	s.own_64ns = u16(d.one_in(2) ? 0 : d.below(65536));
 	if (p.split && d.one_in(4)) /* where D20 begins */
-		s.endpoint.cwnd_q16 = swift_bound_cwnd(&p, u32(d.below(2048)));
+		s.endpoint.cwnd_q16 = swift_bound_cwnd(&p, u32(d.below(512)));
 	s.fabric_ns = d.one_in(4) ? 0 : draw_rtt(d, p);
 	s.small = u8(d.below(3));
 	s.noise_ns = d.one_in(4) ? draw_rtt(d, p) : u32(d.below(2 * (p.rtt_epsilon_ns + 1ULL)));
