@@ -7,7 +7,7 @@
  *
  *   on ACK:      endpoint = EWMA(remote + local);  fabric = rtt - (remote + local)
  *                fcwnd <- react(fcwnd, fabric, base + hops * h + scaling(fcwnd) + noise)
- *                ecwnd <- react(ecwnd, endpoint, endpoint target)
+ *                ecwnd <- react(ecwnd, endpoint, endpoint target + scaling(ecwnd) + own)
  *                cwnd = min(fcwnd, ecwnd), each between min_cwnd and max_cwnd
  *   react:       delay < target:  w += ai * acked / w       (w >= 1)
  *                                 w += ai * acked           (w < 1, or a flow that begins)
@@ -23,7 +23,7 @@
  * Units: time in ns, windows in packets as q16 (fixed.h), parameters as prepared
  * by swift_params.h.
  *
- * D1 to D17 below are deviations from the letter of the paper: Documentation/paper.md has
+ * D1 to D20 below are deviations from the letter of the paper: Documentation/paper.md has
  * them all, with their reasons.
  */
 #ifndef SWIFT_CORE_SWIFT_H
@@ -840,9 +840,9 @@ SWIFT_INLINE enum swift_action swift_fabric_react(struct swift_state *s,
 
 /*
  * What a peer says can be held against the RTT alone: a delay within it is its host's word, and
- * endpoint_target_ns is what that can buy. One that exceeds it is a lie, or by a clock that is
- * wrong; not by a little, as an RTT may be of whole microseconds. Nor does the last one's delay
- * count then: all is fabric. Returns whether there was such an echo.
+ * endpoint_target_ns with D19's and D20's parts is what that can buy. One that exceeds it is a
+ * lie, or by a clock that is wrong; not by a little, as an RTT may be of whole microseconds. Nor
+ * does the last one's delay count then: all is fabric. Returns whether there was such an echo.
  */
 #define SWIFT_ECHO_SPARE_SHIFT 3
 #define SWIFT_ECHO_SPARE_NS 2000

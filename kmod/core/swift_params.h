@@ -48,7 +48,7 @@ enum swift_target_policy {
 	X(fs_max_cwnd_milli, 256000, 2, 10000000,                                                \
 	  "window from which scaling adds nothing, 1/1000 packet, at least twice the minimum")   \
 	X(endpoint_target_ns, 200000, 1000, 1000000000,                                          \
-	  "endpoint target delay, 3.3; base_rtt_plus adds flow scaling (D19)")                   \
+	  "endpoint target delay, 3.3; base_rtt_plus adds to it (D19, D20)")                     \
 	X(ai_milli, 1000, 1, 100000, "additive increase per RTT, 1/1000 packet, Algorithm 1")    \
 	X(beta_milli, 800, 1, 1000, "multiplicative decrease constant, 1/1000, Algorithm 1, D17") \
 	X(max_mdf_milli, 500, 1, 1000, "largest decrease at once, 1/1000, Algorithm 1, D17")      \

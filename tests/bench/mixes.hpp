@@ -40,6 +40,7 @@ public:
 
 		swift_tunables_default(&t);
 		t.target_policy = SWIFT_TARGET_STATIC;
+		t.endpoint_target_ns = 1000000;
 		t.fs_range_ns = mix.fs_range_ns;
 		t.min_cwnd_micro = mix.window_min_milli * 1000;
 		t.max_cwnd = mix.window_max_milli < 1000 ? 1 : mix.window_max_milli / 1000;
