@@ -69,7 +69,7 @@ public:
 	};
 	std::function<AbOutput(const AbCommand &)> answers = [](const AbCommand &c) {
 		const double us = after(c.argv, "--cc") == "cubic" ? 300 : 100;
-		RrRun run{after(c.argv, "--cc"), 2000, {1000, 1000}, 2, {}, 3, 4000};
+		RrRun run{after(c.argv, "--cc"), 2000, {1000, 1000}, 2, {}, 3, 4000, 0, 2000};
 
 		for (int i = 0; i < 2000; i++) // p50 as told, p99.9 twice that
 			run.times_ns.push_back(us * 1000 * (i < 1990 ? 1 : 2));
@@ -632,15 +632,20 @@ TEST(ab, too_few_runs_say_so)
 
 TEST(ab, what_is_said_of_answers_is_read_again)
 {
-	const RrRun run{"swift", 3, {1, 2}, 1.5, {10, 20, 30}, 4, 5, 0.25};
+	const RrRun run{"swift", 2, {1, 1}, 1.5, {10, 20, 30}, 4, 5, 0.25, 3};
 	const auto read = parse_rr(rr_json(run));
 
 	ASSERT_TRUE(read) << read.error().text();
 	EXPECT_EQ(*read, run);
+	const auto old = parse_rr(R"({"schema":1,"cc":"a","count":2,"of_each":[2],"seconds":1,"times_ns":[1,2],"retransmits":0,"segments":0})");
+
+	ASSERT_TRUE(old) << old.error().text();
+	EXPECT_EQ(old->moments, 2U);
 	for (const char *text : {"", "[]", "{}", R"({"schema":2})", R"({"error":"no"})",
 				 R"({"schema":1,"cc":"a","count":1,"of_each":[],"seconds":1,"times_ns":[],"retransmits":0,"segments":0})",
 				 R"({"schema":1,"cc":"a","count":2,"of_each":[],"seconds":1,"times_ns":[2,1],"retransmits":0,"segments":0})",
-				 R"({"schema":1,"cc":"a","count":1,"of_each":[],"seconds":1,"times_ns":[2],"retransmits":0,"segments":0,"waited_s":-1})"})
+				 R"({"schema":1,"cc":"a","count":1,"of_each":[],"seconds":1,"times_ns":[2],"retransmits":0,"segments":0,"waited_s":-1})",
+				 R"({"schema":1,"cc":"a","count":1,"of_each":[],"seconds":1,"times_ns":[1,2],"retransmits":0,"segments":0,"moments":1})"})
 		EXPECT_FALSE(parse_rr(text)) << text;
 	const auto bytes = rr_head({"dctcp", 100, 64000});
 
@@ -653,10 +658,10 @@ TEST(ab, what_is_said_of_answers_is_read_again)
 	EXPECT_FALSE(parse_rr_head("GET / HTTP/1.1\r\nHost: a\r\n\r\n"));
 }
 
-// Each leg's times stand for as many answers as it had.
+// Each leg's times stand for as many moments as it had.
 TEST(ab, quantiles_of_answers_are_of_all_legs)
 {
-	const RrRun fast{"a", 900, {900}, 1, {1, 1, 1}, 0, 0}, slow{"a", 100, {100}, 1, {5, 7}, 0, 0};
+	const RrRun fast{"a", 900, {900}, 1, {1, 1, 1}, 0, 0, 0, 900}, slow{"a", 100, {100}, 1, {5, 7}, 0, 0, 0, 100};
 
 	EXPECT_EQ(rr_quantile({fast, slow}, 0.5), 1);
 	EXPECT_EQ(rr_quantile({fast, slow}, 0.9), 1);
@@ -665,6 +670,40 @@ TEST(ab, quantiles_of_answers_are_of_all_legs)
 	EXPECT_EQ(rr_quantile({fast, slow}, 0.999), 7);
 	EXPECT_FALSE(rr_quantile({slow}, 0.999)) << "of 100 none is beyond it";
 	EXPECT_FALSE(rr_quantile({}, 0.5));
+}
+
+// A queue of 20 ms, but for each tenth 100 ms, in which it is empty: who asks again at once hears mostly of those.
+TEST(ab, moments_meet_the_queue_for_its_part_of_the_time)
+{
+	constexpr std::int64_t ms = 1'000'000, end = 100'000 * ms;
+	const auto answer_ns = [](std::int64_t now_ns) { return now_ns / (100 * ms) % 10 == 0 ? ms / 5 : 20 * ms; };
+	std::vector<double> again;
+
+	for (std::int64_t now = 0; now < end; now += answer_ns(now))
+		again.push_back(static_cast<double>(answer_ns(now)));
+	EXPECT_EQ(percentile(again, 0.5), 0.2e6);
+
+	for (const unsigned every_ms : {1U, 5U, 50U}) {
+		RrMoments moments(every_ms, every_ms, 0);
+		double all = 0, quick = 0;
+
+		for (std::int64_t now = moments.next_ns(); now < end; now = moments.next_ns()) {
+			const std::int64_t took = answer_ns(now);
+			const auto n = static_cast<double>(moments.pass(now, 0, end) + moments.pass(now + took, 0, end));
+
+			all += n;
+			quick += took < ms ? n : 0;
+		}
+		EXPECT_NEAR(all, 1e5 / every_ms, 4 * std::sqrt(1e5 / every_ms)) << every_ms;
+		EXPECT_NEAR(quick / all, 0.1, 0.03) << every_ms;
+	}
+	RrMoments moments(1, 1, 0);
+
+	(void)moments.pass(10 * ms, 20 * ms, 30 * ms);
+	EXPECT_GT(moments.next_ns(), 10 * ms);
+	EXPECT_EQ(moments.pass(20 * ms - 1, 20 * ms, 30 * ms), 0U) << "the warm-up";
+	EXPECT_NEAR(static_cast<double>(moments.pass(100 * ms, 20 * ms, 30 * ms)), 10, 9);
+	EXPECT_EQ(moments.pass(1000 * ms, 20 * ms, 30 * ms), 0U) << "after its end";
 }
 
 TEST(ab, answers_come_beside_the_flows_or_alone)
@@ -683,6 +722,8 @@ TEST(ab, answers_come_beside_the_flows_or_alone)
 		ASSERT_TRUE(plan) << plan.error().text();
 		EXPECT_NE(ab_plan_text(*plan).find("4 connections that ask 10.0.0.2 100 bytes for 2000"), std::string::npos)
 			<< ab_plan_text(*plan);
+		EXPECT_EQ(plan->ask_every_ms, plan->parallel > 0 ? 5U : 0U);
+		EXPECT_EQ(has(ab_ask_command(*plan, ab_legs(*plan)[0], "cubic", "swiftctl"), "--rr-every"), plan->parallel > 0);
 		EXPECT_TRUE(ab_check(*plan, hosts).empty());
 		const AbResult r = result_of(o, hosts, quiet);
 

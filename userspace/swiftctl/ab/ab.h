@@ -42,6 +42,7 @@ struct AbOptions {
 	bool dry_run = false;
 	bool yes = false;
 	bool rr_new = false;
+	std::string rr_every;
 	bool serve = false; // answer, and nothing else
 	bool ask = false; // the client's part, in a run
 	FleetOptions fleet; // --fleet: another kind of test

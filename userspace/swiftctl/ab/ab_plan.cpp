@@ -108,6 +108,8 @@ std::vector<std::string> ab_ask_command(const AbPlan &plan, const AbLeg &leg, co
 
 	if (plan.ask_anew)
 		argv.emplace_back("--rr-new");
+	if (plan.ask_every_ms > 0)
+		argv.insert(argv.end(), {"--rr-every", std::to_string(plan.ask_every_ms)});
 	if (plan.dscp)
 		argv.insert(argv.end(), {"--dscp", std::to_string(*plan.dscp)});
 	return argv;

@@ -23,6 +23,7 @@ struct AbPlan {
 	std::uint32_t ask_bytes = 1;
 	std::uint32_t answer_bytes = 1;
 	bool ask_anew = false; // each question over a connection of its own
+	unsigned ask_every_ms = 0; // of a connection, on average; 0: as soon as the answer has come
 	std::uint16_t rr_port = 5200; // of the servers' `swiftctl ab --serve`
 	unsigned looks = 1; // at the result: it may end at one of them
 	unsigned duration_s = 10;

@@ -14,6 +14,8 @@ namespace swift {
 
 namespace {
 
+constexpr unsigned beside_flows_ms = 5; // two thousand answers of a connection in 10 s
+
 Result<void> take_names(const AbOptions &options, AbPlan &plan)
 {
 	for (const auto &[what, names] : {std::pair{"SERVER", &options.servers}, {"--client", &options.clients},
@@ -65,6 +67,8 @@ Result<AbPlan> ab_plan(const AbOptions &options, std::uint64_t random_seed)
 	RETURN_IF_ERROR(take_int(plan.seed, "--seed", options.seed, 0, INT64_MAX));
 	plan.reverse = options.reverse;
 	plan.ask_anew = options.rr_new;
+	plan.ask_every_ms = plan.parallel > 0 && !options.ask ? beside_flows_ms : 0;
+	RETURN_IF_ERROR(take_int(plan.ask_every_ms, "--rr-every", options.rr_every, 0, 1000));
 	if (!options.rr_bytes.empty()) {
 		const auto both = split(options.rr_bytes, ',');
 
@@ -99,7 +103,8 @@ std::string ab_plan_text(const AbPlan &plan)
 	if (plan.askers > 0)
 		traffic += fmt::format("{}{} connection{} that ask{} {} {} bytes for {}{}", traffic.empty() ? "" : " and ", askers,
 				       askers == 1 ? "" : "s", askers == 1 ? "s" : "", fmt::join(plan.servers, ", "),
-				       plan.ask_bytes, plan.answer_bytes, plan.ask_anew ? ", each time anew" : "");
+				       plan.ask_bytes, plan.answer_bytes, plan.ask_anew ? ", each time anew" : "") +
+			   (plan.ask_every_ms > 0 ? fmt::format(", {} ms apart on average", plan.ask_every_ms) : "");
 	std::string text = fmt::format(
 		"{}: {} runs each in random order (seed {}), {} s after {} s of warm-up, {}; {} at least\n",
 		fmt::join(plan.ccs, ", "), plan.runs, plan.seed, plan.duration_s, plan.warmup_s, traffic,

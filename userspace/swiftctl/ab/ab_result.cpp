@@ -99,6 +99,7 @@ Json json_of(const AbPlan &p)
 		{"rr", p.askers},
 		{"rr_bytes", {p.ask_bytes, p.answer_bytes}},
 		{"rr_new", p.ask_anew},
+		{"rr_every_ms", p.ask_every_ms},
 		{"rr_port", p.rr_port},
 		{"looks", p.looks},
 		// Not a number: of 2^64, programs keep 2^53.
@@ -193,15 +194,15 @@ AbRun ab_run(const AbTurn &turn, const std::vector<IperfRun> &legs)
 
 void ab_add_answers(AbRun &run, const std::vector<RrRun> &legs, const AbPlan &plan)
 {
-	double time_ns = 0, values = 0, seconds = 0, segments = 0;
+	double time_ns = 0, moments = 0, seconds = 0, segments = 0;
 	std::uint64_t count = 0, retransmits = 0;
 	std::vector<double> each;
 	AbRtt times;
 
 	for (const RrRun &leg : legs) {
 		each.insert(each.end(), leg.of_each.begin(), leg.of_each.end());
-		time_ns += std::accumulate(leg.times_ns.begin(), leg.times_ns.end(), 0.0);
-		values += static_cast<double>(leg.times_ns.size());
+		time_ns += leg.moments_of_each() * std::accumulate(leg.times_ns.begin(), leg.times_ns.end(), 0.0);
+		moments += static_cast<double>(leg.moments);
 		seconds = std::max(seconds, leg.seconds);
 		segments += static_cast<double>(leg.segments);
 		count += leg.count;
@@ -209,7 +210,7 @@ void ab_add_answers(AbRun &run, const std::vector<RrRun> &legs, const AbPlan &pl
 	}
 	if (count == 0 || seconds <= 0)
 		return;
-	times.avg = time_ns / values;
+	times.avg = moments > 0 ? time_ns / moments : 0;
 	times.p50 = rr_quantile(legs, 0.5);
 	times.p90 = rr_quantile(legs, 0.9);
 	times.p99 = rr_quantile(legs, 0.99);

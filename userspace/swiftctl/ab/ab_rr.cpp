@@ -58,11 +58,31 @@ Result<RrHead> parse_rr_head(std::string_view bytes)
 	return head;
 }
 
+RrMoments::RrMoments(unsigned every_ms, std::uint64_t seed, std::int64_t now_ns)
+	: random_(seed), apart_ns_(1.0 / (every_ms * 1e6)), next_ns_(now_ns)
+{
+	draw();
+}
+
+void RrMoments::draw()
+{
+	next_ns_ += std::max<std::int64_t>(1, std::llround(apart_ns_(random_)));
+}
+
+std::uint64_t RrMoments::pass(std::int64_t now_ns, std::int64_t from_ns, std::int64_t until_ns)
+{
+	std::uint64_t passed = 0;
+
+	for (; next_ns_ <= now_ns; draw())
+		passed += next_ns_ >= from_ns && next_ns_ < until_ns;
+	return passed;
+}
+
 std::string rr_json(const RrRun &run)
 {
 	return Json{{"schema", 1},	      {"cc", run.cc},		{"count", run.count},
 		    {"of_each", run.of_each}, {"seconds", run.seconds}, {"times_ns", run.times_ns}, {"retransmits", run.retransmits},
-		    {"segments", run.segments}, {"waited_s", run.waited_s}}
+		    {"segments", run.segments}, {"waited_s", run.waited_s}, {"moments", run.moments}}
 		       .dump() +
 	       "\n";
 }
@@ -84,13 +104,16 @@ Result<RrRun> parse_rr(std::string_view text)
 	run.segments = static_cast<std::uint64_t>(root["segments"].number(0, 1e15));
 	if (const JsonNode waited = root["waited_s"]; waited.exists()) // not from one of an older version
 		run.waited_s = waited.number(0, 1e6);
+	run.moments = run.count; // so it was in older versions
+	if (const JsonNode moments = root["moments"]; moments.exists())
+		run.moments = static_cast<std::uint64_t>(moments.number(0, 1e15));
 	for (const JsonNode &n : root["of_each"].required("a list").list())
 		run.of_each.push_back(n.number(0, 1e15));
 	for (const JsonNode &t : root["times_ns"].required("a list").list())
 		run.times_ns.push_back(t.number(0, 1e15));
-	if (!wrong && (run.times_ns.size() > std::max<std::uint64_t>(run.count, rr_most_times) ||
+	if (!wrong && (run.times_ns.size() > std::min<std::uint64_t>(run.moments, rr_most_times) ||
 		       (run.count > 0 && run.times_ns.empty()) || !std::is_sorted(run.times_ns.begin(), run.times_ns.end())))
-		root["times_ns"].complain("times of count answers, ascending");
+		root["times_ns"].complain("times of so many moments, ascending");
 	if (wrong)
 		return Error{"the answers' times: " + wrong->text()};
 	return run;
@@ -99,23 +122,22 @@ Result<RrRun> parse_rr(std::string_view text)
 std::optional<double> rr_quantile(const std::vector<RrRun> &legs, double q)
 {
 	std::vector<std::pair<double, double>> all; // time, of how many
-	double count = 0;
+	double count = 0, moments = 0;
 
 	for (const RrRun &leg : legs) {
-		const double each = static_cast<double>(leg.count) / std::max<double>(1, static_cast<double>(leg.times_ns.size()));
-
 		count += static_cast<double>(leg.count);
+		moments += static_cast<double>(leg.moments);
 		for (const double t : leg.times_ns)
-			all.emplace_back(t, each);
+			all.emplace_back(t, leg.moments_of_each());
 	}
 	if (all.empty() || count < count_behind(q))
 		return std::nullopt;
 	std::sort(all.begin(), all.end());
-	double left = q * count;
+	double left = q * moments;
 
 	for (const auto &[time, of] : all) {
 		left -= of;
-		if (left <= 1e-9 * count)
+		if (left <= 1e-9 * moments)
 			return time;
 	}
 	return all.back().first;

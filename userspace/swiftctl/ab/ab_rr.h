@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <random>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,15 +45,43 @@ struct RrRun {
 	std::uint64_t retransmits = 0;
 	std::uint64_t segments = 0; // with data
 	double waited_s = 0; // for the last answers, after the last question that counts
+	std::uint64_t moments = 0; // that times_ns stand for; RrMoments says what that is
 
+	// Moments that one of times_ns stands for.
+	[[nodiscard]] double moments_of_each() const
+	{
+		return times_ns.empty() ? 0 : static_cast<double>(moments) / static_cast<double>(times_ns.size());
+	}
 	bool operator==(const RrRun &) const = default;
 };
 inline constexpr std::size_t rr_most_times = 20'000;
 
 [[nodiscard]] std::string rr_json(const RrRun &run);
 Result<RrRun> parse_rr(std::string_view text);
-// Each leg's times count for as many answers as it had. Empty where there are too few for that quantile.
+// Each leg's times count for as many moments as it had. Empty where there are too few answers for that quantile.
 [[nodiscard]] std::optional<double> rr_quantile(const std::vector<RrRun> &legs, double q);
+
+/*
+ * When a connection asks. Who asks again as soon as the answer has come asks a hundred times as often where the
+ * queue is a hundredth: so the middle answer is one of the quick moments, however rare they are. Moments at random,
+ * of an even rate, meet each state of the network for its part of the time; what was asked counts for
+ * the moments that pass while its answer is out as well, which would have waited as it does.
+ */
+class RrMoments {
+public:
+	// From @now_ns on, @every_ms apart on average.
+	RrMoments(unsigned every_ms, std::uint64_t seed, std::int64_t now_ns);
+	[[nodiscard]] std::int64_t next_ns() const { return next_ns_; }
+	// Leaves those until @now_ns behind: how many of them were from @from_ns on, before @until_ns.
+	std::uint64_t pass(std::int64_t now_ns, std::int64_t from_ns, std::int64_t until_ns);
+
+private:
+	void draw();
+
+	std::mt19937_64 random_;
+	std::exponential_distribution<double> apart_ns_;
+	std::int64_t next_ns_;
+};
 
 // Asks @server for as long as @plan says; an Error names it.
 Result<RrRun> rr_ask(const AbPlan &plan, const std::string &server, const std::string &cc);

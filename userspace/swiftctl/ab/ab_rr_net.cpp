@@ -25,6 +25,7 @@ namespace swift {
 namespace {
 
 constexpr std::int64_t patience_ns = 10 * ns_per_s; // for one answer, and for a connection
+constexpr std::int64_t most_wait_ns = 100'000'000;
 constexpr std::size_t most_clients = 4096;
 constexpr int backlog = 1024;
 constexpr int dscp_shift = 2;
@@ -78,16 +79,35 @@ Result<Target> look_up(const std::string &server, std::uint16_t port)
 
 class Asker {
 public:
-	Asker(const AbPlan &plan, const Target &target, const std::string &cc, RrRun &run)
+	Asker(const AbPlan &plan, const Target &target, const std::string &cc, RrRun &run, std::uint64_t seed)
 		: plan_(plan), target_(target), cc_(cc), head_(rr_head({cc, plan.ask_bytes, plan.answer_bytes})), run_(run)
 	{
+		if (plan.ask_every_ms > 0)
+			moments_.emplace(plan.ask_every_ms, seed, clock_ns(CLOCK_MONOTONIC));
 	}
 
 	[[nodiscard]] int fd() const { return socket_.get(); }
 	[[nodiscard]] short wants() const { return to_send() > 0 || connecting_ ? POLLOUT : POLLIN; }
 	[[nodiscard]] std::int64_t since_ns() const { return began_ns_; }
+	// When the next question is due; empty: an answer is awaited.
+	[[nodiscard]] std::optional<std::int64_t> due_ns() const
+	{
+		return resting_ ? std::optional(moments_->next_ns()) : std::nullopt;
+	}
 	[[nodiscard]] bool done() const { return done_; }
 	[[nodiscard]] double count() const { return count_; }
+
+	// The question that was due.
+	Result<void> ask(std::int64_t from_ns, std::int64_t until_ns)
+	{
+		resting_ = false;
+		began_ns_ = clock_ns(CLOCK_MONOTONIC);
+		stands_for_ = moments_->pass(began_ns_, from_ns, until_ns);
+		if (plan_.ask_anew)
+			return connect();
+		sent_ = got_ = 0;
+		return go_on(from_ns, until_ns);
+	}
 
 	Result<void> connect()
 	{
@@ -171,17 +191,17 @@ private:
 	Result<void> answered(std::int64_t from_ns, std::int64_t until_ns)
 	{
 		const std::int64_t now = clock_ns(CLOCK_MONOTONIC);
+		const bool in_time = began_ns_ >= from_ns && began_ns_ < until_ns;
 
-		if (began_ns_ >= from_ns && began_ns_ < until_ns) {
-			run_.count++;
-			count_++;
-			run_.times_ns.push_back(static_cast<double>(now - began_ns_));
-		}
+		stands_for_ = moments_ ? stands_for_ + moments_->pass(now, from_ns, until_ns) : in_time;
+		run_.count += in_time;
+		count_ += in_time;
+		run_.times_ns.insert(run_.times_ns.end(), stands_for_, static_cast<double>(now - began_ns_));
 		// What was asked in time is waited for: without the slowest the others would look better.
-		if (now >= until_ns) {
-			done_ = true;
+		done_ = (moments_ ? moments_->next_ns() : now) >= until_ns;
+		if (done_)
 			return {};
-		}
+		resting_ = moments_.has_value();
 		if (!plan_.ask_anew) {
 			began_ns_ = now;
 			first_ = false;
@@ -193,7 +213,8 @@ private:
 
 		count_segments();
 		setsockopt(fd(), SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
-		return connect();
+		socket_ = Fd();
+		return resting_ ? Result<void>() : connect();
 	}
 
 	const AbPlan &plan_;
@@ -207,6 +228,9 @@ private:
 	std::size_t sent_ = 0;
 	std::size_t got_ = 0;
 	std::int64_t began_ns_ = 0;
+	std::optional<RrMoments> moments_;
+	std::uint64_t stands_for_ = 0; // of them, so far
+	bool resting_ = false; // until the next of them
 	bool done_ = false;
 	double count_ = 0;
 };
@@ -353,10 +377,11 @@ Result<RrRun> rr_ask(const AbPlan &plan, const std::string &server, const std::s
 	RrRun run;
 	ASSIGN_OR_RETURN(auto target, look_up(server, plan.rr_port));
 	std::vector<std::unique_ptr<Asker>> askers;
+	std::random_device chance;
 	const auto named = [&](const Error &e) { return Error{server + ": " + e.text()}; };
 
 	for (unsigned i = 0; i < plan.askers; i++) {
-		askers.push_back(std::make_unique<Asker>(plan, target, cc, run));
+		askers.push_back(std::make_unique<Asker>(plan, target, cc, run, chance()));
 		if (auto begun = askers.back()->connect(); !begun)
 			return named(begun.error());
 	}
@@ -366,24 +391,41 @@ Result<RrRun> rr_ask(const AbPlan &plan, const std::string &server, const std::s
 
 	const auto done = [](const auto &asker) { return asker->done(); };
 
-	while (!std::all_of(askers.begin(), askers.end(), done)) {
+	// Not before its time, either: by when it ended it is known when it asked.
+	while (clock_ns(CLOCK_MONOTONIC) < until_ns || !std::all_of(askers.begin(), askers.end(), done)) {
+		const std::int64_t now = clock_ns(CLOCK_MONOTONIC);
+		std::int64_t wait_ns = most_wait_ns;
+
 		for (std::size_t i = 0; i < askers.size(); i++) {
-			if (!askers[i]->done() && clock_ns(CLOCK_MONOTONIC) - askers[i]->since_ns() > patience_ns)
+			const bool idle = askers[i]->done() || askers[i]->due_ns();
+
+			if (!idle && now - askers[i]->since_ns() > patience_ns)
 				return Error{server + ": no answer for 10 s"};
-			wait[i] = {askers[i]->done() ? -1 : askers[i]->fd(), askers[i]->wants(), 0};
+			if (!askers[i]->done() && idle)
+				wait_ns = std::clamp<std::int64_t>(*askers[i]->due_ns() - now, 0, wait_ns);
+			wait[i] = {idle ? -1 : askers[i]->fd(), askers[i]->wants(), 0};
 		}
-		if (poll(wait.data(), wait.size(), 100) < 0 && errno != EINTR)
+		const timespec most = {0, wait_ns};
+
+		if (ppoll(wait.data(), wait.size(), &most, nullptr) < 0 && errno != EINTR)
 			return errno_error("cannot wait", errno);
-		for (std::size_t i = 0; i < askers.size(); i++)
-			if (wait[i].revents)
-				if (auto gone_on = askers[i]->go_on(from_ns, until_ns); !gone_on)
-					return named(gone_on.error());
+		for (std::size_t i = 0; i < askers.size(); i++) {
+			Result<void> gone_on;
+
+			if (wait[i].fd >= 0 && wait[i].revents)
+				gone_on = askers[i]->go_on(from_ns, until_ns);
+			else if (!askers[i]->done() && askers[i]->due_ns() && *askers[i]->due_ns() <= clock_ns(CLOCK_MONOTONIC))
+				gone_on = askers[i]->ask(from_ns, until_ns);
+			if (!gone_on)
+				return named(gone_on.error());
+		}
 	}
 	for (const auto &asker : askers) {
 		asker->count_segments();
 		run.of_each.push_back(asker->count());
 	}
 	run.seconds = plan.duration_s;
+	run.moments = run.times_ns.size();
 	run.waited_s = static_cast<double>(clock_ns(CLOCK_MONOTONIC) - until_ns) / ns_per_s;
 	std::sort(run.times_ns.begin(), run.times_ns.end());
 	if (run.times_ns.size() > rr_most_times) {

@@ -257,9 +257,12 @@ void add_notes(AbResult &result)
 		result.notes.emplace_back("RTTs are the sender's smoothed RTT, sampled: single packets took longer");
 	if (plan.askers > 0)
 		result.notes.emplace_back(fmt::format(
-			"answer times: from a question of {} byte{} to the end of its answer of {}{}; all of them, none sampled",
-			plan.ask_bytes, plan.ask_bytes == 1 ? "" : "s", plan.answer_bytes,
-			plan.ask_anew ? ", with the connection made for it" : ""));
+			"answer times: from a question of {} byte{} to the end of its answer of {}{}; {}", plan.ask_bytes,
+			plan.ask_bytes == 1 ? "" : "s", plan.answer_bytes,
+			plan.ask_anew ? ", with the connection made for it" : "",
+			plan.ask_every_ms > 0 ?
+				fmt::format("asked at random moments, {} ms apart on average", plan.ask_every_ms) :
+				"each asked when the answer before had come: quick moments have more of them"));
 	result.notes.emplace_back(
 		"intervals of medians are exact, between order statistics; of differences, those of the signed-rank test");
 	if (plan.runs < 6)
