@@ -9,6 +9,8 @@
 
 namespace swift {
 
+inline constexpr int status_not_found = 127; // of a shell, of ssh, of run_command()
+
 struct CommandResult {
 	int status = 0; // exit status; 128 + signal if killed
 	std::string out;

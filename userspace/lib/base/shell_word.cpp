@@ -9,11 +9,18 @@ namespace swift {
 
 namespace {
 
+constexpr std::size_t host_name_max = 255;
+constexpr std::string_view host_name_marks = "-_.:@%";
+
+bool ascii_alnum(char c)
+{
+	return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+}
+
 // What no shell takes for anything else.
 bool plain(char c)
 {
-	return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
-	       std::string_view("_-.,:/@+").find(c) != std::string_view::npos;
+	return ascii_alnum(c) || std::string_view("_-.,:/@+").find(c) != std::string_view::npos;
 }
 
 } // namespace
@@ -38,6 +45,14 @@ std::string shell_word(std::string_view text)
 			out += {'\\', octal(byte >> 6), octal(byte >> 3), octal(byte)};
 	}
 	return out + "'";
+}
+
+Result<void> check_host_name(const std::string &what, const std::string &name)
+{
+	if (name.empty() || name.size() > host_name_max || name.starts_with('-') ||
+	    !std::all_of(name.begin(), name.end(), [](char c) { return ascii_alnum(c) || host_name_marks.find(c) != std::string_view::npos; }))
+		return Error{what, name, "a host name or an address"};
+	return {};
 }
 
 } // namespace swift

@@ -181,7 +181,7 @@ Result<int> run_ab(const AbOptions &options)
 			return usage_error("--fleet takes no SERVER: it runs no iperf3");
 		fleet.seed = options.seed;
 		fleet.json_file = options.json_file;
-		return run_fleet_ab(fleet, seed);
+		return run_fleet_ab(fleet, seed, ab_verb);
 	}
 	ASSIGN_OR_RETURN(auto plan, as_usage(ab_plan(options, seed)));
 	if (options.serve)

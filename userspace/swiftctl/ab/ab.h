@@ -17,8 +17,6 @@
 
 namespace swift {
 
-inline constexpr int status_not_found = 127; // of a shell, of ssh
-
 // As the command line gave them.
 struct AbOptions {
 	std::vector<std::string> servers;

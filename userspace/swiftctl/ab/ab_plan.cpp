@@ -156,13 +156,6 @@ std::vector<std::string> ssh_command(const std::string &host, const std::vector<
 		"exec sh -c " + shell_text({there})};
 }
 
-Result<void> check_host_name(const std::string &what, const std::string &name)
-{
-	if (name.empty() || name.size() > 255 || name.starts_with('-') || !all_of(name, "-_.:@%"))
-		return Error{what, name, "a host name or an address"};
-	return {};
-}
-
 Result<void> check_cc_name(const std::string &name)
 {
 	if (name.empty() || name.size() > cc_name_max || name.starts_with('-') || !all_of(name, "-_"))

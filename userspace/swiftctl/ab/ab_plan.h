@@ -75,8 +75,7 @@ struct AbTurn {
 [[nodiscard]] std::vector<std::string> ssh_command(const std::string &host,
 						  const std::vector<std::string> &argv);
 
-// Names that go into commands: nothing that looks like an option, nothing for a shell.
-Result<void> check_host_name(const std::string &what, const std::string &name);
+// A name that goes into commands: nothing that looks like an option, nothing for a shell.
 Result<void> check_cc_name(const std::string &name);
 
 } // namespace swift

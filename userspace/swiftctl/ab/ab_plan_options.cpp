@@ -8,6 +8,7 @@
 
 #include "ab.h"
 #include "ab_rr.h"
+#include "shell_word.h"
 #include "text.h"
 
 namespace swift {

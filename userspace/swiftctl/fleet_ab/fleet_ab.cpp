@@ -8,9 +8,9 @@
 #include <ctime>
 #include <filesystem>
 
-#include "ab.h"
 #include "fleet_plan.h"
 #include "fleet_result.h"
+#include "process.h"
 #include "report.h"
 #include "say.h"
 #include "system.h"
@@ -158,13 +158,13 @@ Result<std::unique_ptr<FleetSource>> source_of(const FleetOptions &o)
 	return s;
 }
 
-void say_notes(const std::vector<std::string> &notes)
+void say_notes(const Verb &verb, const std::vector<std::string> &notes)
 {
 	for (const std::string &text : notes)
-		note(ab_verb, text);
+		note(verb, text);
 }
 
-Result<int> plan_fleet(const FleetOptions &o, std::uint64_t random_seed)
+Result<int> plan_fleet(const FleetOptions &o, std::uint64_t random_seed, const Verb &verb)
 {
 	const std::int64_t now_s = std::time(nullptr);
 	ASSIGN_OR_RETURN(auto plan, as_usage(plan_of(o, now_s, random_seed)));
@@ -193,7 +193,7 @@ Result<int> plan_fleet(const FleetOptions &o, std::uint64_t random_seed)
 		RETURN_IF_ERROR(real_system()->replace_file((folder / name).string(), text, 0644));
 	if (!o.json_file.empty())
 		RETURN_IF_ERROR(write_report(o.json_file, json_text(fleet_plan_json(plan))));
-	say_notes(notes);
+	say_notes(verb, notes);
 	return leave(fleet_plan_text(plan));
 }
 
@@ -234,10 +234,10 @@ Result<int> read_fleet(const FleetOptions &o)
 
 } // namespace
 
-Result<int> run_fleet_ab(const FleetOptions &options, std::uint64_t random_seed)
+Result<int> run_fleet_ab(const FleetOptions &options, std::uint64_t random_seed, const Verb &verb)
 {
 	if (options.action == "plan")
-		return plan_fleet(options, random_seed);
+		return plan_fleet(options, random_seed, verb);
 	if (options.action == "read")
 		return read_fleet(options);
 	return usage_error(Error{"--fleet", options.action, "plan or read"});

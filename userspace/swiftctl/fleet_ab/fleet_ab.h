@@ -16,6 +16,8 @@ class App;
 
 namespace swift {
 
+struct Verb;
+
 // As the command line gave them. Those of `ab` that count here too are taken over by it.
 struct FleetOptions {
 	std::string action; // empty: not a fleet's
@@ -44,7 +46,7 @@ struct FleetOptions {
 };
 
 void add_fleet_options(CLI::App &verb, FleetOptions &o);
-// @random_seed: if the options give none.
-Result<int> run_fleet_ab(const FleetOptions &options, std::uint64_t random_seed);
+// @random_seed: if the options give none. @verb: in whose name it speaks.
+Result<int> run_fleet_ab(const FleetOptions &options, std::uint64_t random_seed, const Verb &verb);
 
 } // namespace swift

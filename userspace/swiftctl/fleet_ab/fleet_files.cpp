@@ -7,9 +7,9 @@
 #include <set>
 
 #include "ab_json.h"
-#include "ab_plan.h"
 #include "fleet_plan.h"
 #include "printable.h"
+#include "shell_word.h"
 #include "text.h"
 
 namespace swift {
