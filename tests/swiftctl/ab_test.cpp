@@ -685,25 +685,87 @@ TEST(ab, moments_meet_the_queue_for_its_part_of_the_time)
 
 	for (const unsigned every_ms : {1U, 5U, 50U}) {
 		RrMoments moments(every_ms, every_ms, 0);
-		double all = 0, quick = 0;
+		RrTimes times(every_ms);
+		std::int64_t before = 0;
 
 		for (std::int64_t now = moments.next_ns(); now < end; now = moments.next_ns()) {
-			const std::int64_t took = answer_ns(now);
-			const auto n = static_cast<double>(moments.pass(now, 0, end) + moments.pass(now + took, 0, end));
+			const std::int64_t took = answer_ns(now), done = now + took;
 
-			all += n;
-			quick += took < ms ? n : 0;
+			for (std::size_t i = moments.pass(now, 0, end).size(); i > 0; i--)
+				times.add(static_cast<double>(took));
+			for (const std::int64_t at : moments.pass(done, 0, end))
+				times.add(static_cast<double>(rr_passed_ns(at, done, took, before, false)));
+			before = took;
 		}
-		EXPECT_NEAR(all, 1e5 / every_ms, 4 * std::sqrt(1e5 / every_ms)) << every_ms;
-		EXPECT_NEAR(quick / all, 0.1, 0.03) << every_ms;
+		const std::vector<double> all = times.taken();
+		const auto quick = static_cast<double>(std::count(all.begin(), all.end(), 0.2e6));
+
+		EXPECT_NEAR(static_cast<double>(times.count()), 1e5 / every_ms, 4 * std::sqrt(1e5 / every_ms)) << every_ms;
+		EXPECT_NEAR(quick / static_cast<double>(all.size()), 0.1, 0.03) << every_ms;
+		EXPECT_EQ(percentile(all, 0.5), 20e6) << every_ms;
 	}
 	RrMoments moments(1, 1, 0);
 
 	(void)moments.pass(10 * ms, 20 * ms, 30 * ms);
 	EXPECT_GT(moments.next_ns(), 10 * ms);
-	EXPECT_EQ(moments.pass(20 * ms - 1, 20 * ms, 30 * ms), 0U) << "the warm-up";
-	EXPECT_NEAR(static_cast<double>(moments.pass(100 * ms, 20 * ms, 30 * ms)), 10, 9);
-	EXPECT_EQ(moments.pass(1000 * ms, 20 * ms, 30 * ms), 0U) << "after its end";
+	EXPECT_TRUE(moments.pass(20 * ms - 1, 20 * ms, 30 * ms).empty()) << "the warm-up";
+	EXPECT_NEAR(static_cast<double>(moments.pass(100 * ms, 20 * ms, 30 * ms).size()), 10, 9);
+	EXPECT_TRUE(moments.pass(1000 * ms, 20 * ms, 30 * ms).empty()) << "after its end";
+}
+
+// 200 ms for one lost packet of a path of 0.1 ms: who asks meanwhile waits for the rest of it, or, over a connection
+// of his own, not at all.
+TEST(ab, a_lost_packet_is_no_queue)
+{
+	constexpr std::int64_t ms = 1'000'000;
+
+	EXPECT_EQ(rr_passed_ns(1050 * ms, 1200 * ms, 200 * ms, ms / 10, false), 150 * ms);
+	EXPECT_EQ(rr_passed_ns(1199 * ms, 1200 * ms, 200 * ms, ms / 10, false), 1 * ms);
+	EXPECT_EQ(rr_passed_ns(1050 * ms, 1200 * ms, 200 * ms, ms / 10, true), ms / 10);
+	EXPECT_EQ(rr_passed_ns(1050 * ms, 1200 * ms, 200 * ms, 210 * ms, true), 200 * ms) << "a queue";
+	EXPECT_EQ(rr_passed_ns(1199 * ms, 1200 * ms, 200 * ms, 190 * ms, false), 190 * ms) << "a queue";
+}
+
+TEST(ab, of_very_many_times_a_sample_is_kept)
+{
+	RrTimes few(1), many(1, 1000);
+
+	for (int i = 100; i > 0; i--)
+		few.add(i);
+	for (int i = 0; i < 100'000; i++)
+		many.add(i);
+	EXPECT_EQ(few.count(), 100U);
+	EXPECT_EQ(few.taken().front(), 1);
+	EXPECT_EQ(few.taken().size(), 100U);
+	EXPECT_EQ(many.count(), 100'000U);
+	EXPECT_EQ(many.taken().size(), 1000U);
+	EXPECT_NEAR(percentile(many.taken(), 0.5).value(), 50'000, 5'000);
+	EXPECT_NEAR(percentile(many.taken(), 0.99).value(), 99'000, 1'000);
+}
+
+// By chance no question would be due in a run, and "no answer came" would be said of it.
+TEST(ab, questions_that_are_too_few_are_refused)
+{
+	AbOptions o = options();
+
+	o.rr = "2";
+	o.duration = "5";
+	o.rr_every = "501";
+	const auto plan = ab_plan(o, 0);
+
+	ASSERT_FALSE(plan);
+	EXPECT_NE(plan.error().text().find("--rr-every: '501' (allowed: 0 to 500 with --rr 2 and --duration 5)"), std::string::npos)
+		<< plan.error().text();
+	o.rr_every = "500";
+	EXPECT_TRUE(ab_plan(o, 0));
+}
+
+TEST(ab, what_others_say_reaches_no_terminal_as_it_is)
+{
+	AbOutput said;
+
+	said.err = "evil \x1b]0;owned\a\x1b[31mred\n";
+	EXPECT_EQ(said.complaint(""), "evil ?]0;owned??[31mred");
 }
 
 TEST(ab, answers_come_beside_the_flows_or_alone)

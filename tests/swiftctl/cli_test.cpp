@@ -98,7 +98,8 @@ TEST_F(Cli, wrong_usage_is_one_line_and_2)
 	      "bpf unload", "bpf set bpf_swift", "bpf set bpf_swift --prefix 10.0.0.1/8 ai_milli=1",
 	      "bpf set bpf_swift --prefix 10.0.0.0/33 ai_milli=1", "bpf set bpf_swift --delete", "bpf list --bogus",
 	      "clock show run", "credit now", "credit --peer h", "credit --top 0", "credit --watch 0", "clock run --iface", "clock read --dry-run", "ab", "ab h", "ab h --cc cubic,cubic --yes",
-	      "ab h --runs 0 --yes", "ab -- -h --yes", "ab h --client", "report", "report x --html"}) {
+	      "ab h --runs 0 --yes", "ab -- -h --yes", "ab h --client", "ab h --json x --html ./x --yes", "ab h --rr 1 --rr-every 600 --duration 1 --yes",
+	      "report", "report x --html", "report x --html y --markdown y"}) {
 		const Ran ran = swiftctl(arguments);
 
 		EXPECT_EQ(ran.status, 2) << arguments << ": " << ran.err;

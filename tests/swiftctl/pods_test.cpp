@@ -157,6 +157,17 @@ TEST(pods, a_static_pod_has_its_hash_for_uid)
 	EXPECT_EQ(pods->at(0).uid, hash);
 }
 
+// Pods of the next page are not gone.
+TEST(pods, a_part_of_a_list_is_refused)
+{
+	const auto part = read_pod_list(R"({"metadata":{"continue":"abc"},"items":[]})");
+
+	ASSERT_FALSE(part);
+	EXPECT_NE(part.error().text().find("metadata.continue"), std::string::npos);
+	EXPECT_TRUE(read_pod_list(R"({"metadata":{"continue":""},"items":[]})"));
+	EXPECT_TRUE(read_pod_list(R"({"metadata":{"resourceVersion":"7"},"items":[]})"));
+}
+
 TEST(pods, what_is_no_list_is_refused)
 {
 	for (const char *text : {"", "{", "[]", "null", "{}", R"({"items": 3})", R"({"kind": "Status", "code": 403})",

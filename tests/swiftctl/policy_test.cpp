@@ -160,6 +160,7 @@ TEST(PolicyFile, TooLargeOrTooDeepIsRefused)
 	for (int i = 0; i < 5000; i++)
 		dotted += ".a";
 	EXPECT_NE(refusal(dotted + " = 1").find("too large"), std::string::npos);
+	EXPECT_NE(refusal("\"#\"" + dotted.substr(1) + " = 1").find("too large"), std::string::npos);
 	EXPECT_EQ(refusal("# ....................................................\n" + std::string(good)),
 		  "(taken)");
 	EXPECT_EQ(refusal("").substr(0, 7), "p.toml:");

@@ -572,6 +572,29 @@ TEST_F(Http, OthersAreAnsweredSoonWhileEightSearch)
 	std::cout << searched << " searches\n";
 }
 
+// However a path is written: what answers it decodes it first.
+TEST_F(Http, TheTokenIsAskedForByEachFormOfAPath)
+{
+	const std::string token = "0123456789abcdef", path = testing::TempDir() + "swiftd_http_test_token";
+	const std::string shown = "Authorization: Bearer " + token + "\r\n";
+	const auto status = [&](const char *target, const std::string &headers) {
+		return Client(address(), target, headers).all().substr(9, 3);
+	};
+
+	std::ofstream(path) << token;
+	config_.token_file = path;
+	start();
+	for (const char *target : {"/metrics", "/%6detrics", "/%6Detrics?", "/api/v1/summary", "/%61pi/v1/summary", "/api%2fv1%2Fsummary",
+				   "/%61%70%69/v1/flows", "/api/v1/flows?q=%"}) {
+		EXPECT_EQ(status(target, ""), "401") << target;
+		EXPECT_NE(status(target, shown), "401") << target;
+	}
+	EXPECT_EQ(status("/%6detrics", shown), "200");
+	EXPECT_EQ(status("/%", ""), "400") << "nothing is told";
+	EXPECT_EQ(status("/", ""), "200");
+	std::remove(path.c_str());
+}
+
 TEST_F(Http, ANewTokenIsTakenUpAndAWrongOneIsNot)
 {
 	const std::string path = testing::TempDir() + "swiftd_http_test_token";

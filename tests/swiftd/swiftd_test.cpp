@@ -773,6 +773,20 @@ TEST(Config, SaysWhereAndWhat)
 	EXPECT_TRUE(wrong("[collect]\nccs = [1]\n").starts_with("swiftd.toml:2: "));
 	EXPECT_TRUE(wrong("[log]\nlevel = \"loud\"\n").find("debug, info, warning, error") != std::string::npos);
 	EXPECT_NE(wrong("x = " + std::string(100000, '[')), "");
+	// The parser goes down into each part, and back.
+	std::string dotted = "a", quoted = "\"#\"", addresses;
+
+	for (int i = 0; i < 50'000; i++) {
+		dotted += ".a";
+		quoted += ".a";
+	}
+	for (const std::string &key : {dotted + " = 1\n", "[" + dotted + "]\n", "x = {" + dotted + " = 1}\n", quoted + " = 1\n",
+				       "x = [\"\"\"a\"\"\"\", {" + dotted + " = 1}]\n", "x = ['''a'''', {" + dotted + " = 1}]\n"})
+		EXPECT_EQ(wrong(key), "swiftd.toml: too large for a configuration") << key.substr(0, 40);
+	for (int i = 0; i < 20; i++)
+		addresses += "\"127.0.0." + std::to_string(i + 1) + ":9464\", ";
+	EXPECT_EQ(wrong("# ..................\n[http]\nlisten = [" + addresses + "]\n"),
+		  "swiftd.toml: http.listen has 20 addresses: allowed are up to 8") << "in quotes a dot is none";
 	EXPECT_EQ(wrong("[collect]\ninterval_s = 2\n"), ""); // an integer is a decimal
 }
 

@@ -9,13 +9,13 @@
 #include <optional>
 
 #include "system.h"
+#include "toml_depth.h"
 
 namespace swift {
 
 namespace {
 
 constexpr std::size_t most_bytes = 1 << 20;
-constexpr std::size_t deepest = 64; // brackets within brackets
 
 Error at(std::string_view file, const toml::source_region &where, const std::string &text)
 {
@@ -92,31 +92,13 @@ Result<void> take_table(Config &config, const toml::table &section, std::string_
 	return {};
 }
 
-// The parser goes down into each bracket.
-bool too_deep(std::string_view toml)
-{
-	std::size_t depth = 0;
-
-	for (const char c : toml) {
-		if (c == '[' || c == '{')
-			depth++;
-		else if (c == ']' || c == '}')
-			depth -= depth > 0;
-		else if (c == '\n' && depth < 2)
-			depth = 0;
-		if (depth > deepest)
-			return true;
-	}
-	return false;
-}
-
 } // namespace
 
 Result<Config> parse_config(std::string_view toml, std::string_view file, const Overrides &overrides)
 {
 	Config config;
 
-	if (toml.size() > most_bytes || too_deep(toml))
+	if (toml.size() > most_bytes || toml_is_deep(toml))
 		return Error{fmt::format("{}: too large for a configuration", file)};
 	toml::table parsed;
 

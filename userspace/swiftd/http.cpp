@@ -515,7 +515,9 @@ MHD_Result Server::on_request(void *self, MHD_Connection *c, const char *, const
 
 std::optional<Response> Server::refusal(MHD_Connection *c, std::string_view target) const
 {
-	const std::string_view path = target.substr(0, target.find('?'));
+	// As what answers reads it: %61pi is api.
+	const auto parsed = parse_target(target);
+	const std::string path = parsed ? parsed->first : std::string(target.substr(0, target.find('?')));
 
 	// Who has a name of his own point here learns that swiftd runs, and how it does, no more:
 	// probes ask for it by whatever name they have.

@@ -15,14 +15,13 @@
 #include "bpf_law.h"
 #include "tunables.h"
 #include "text.h"
+#include "toml_depth.h"
 
 namespace swift {
 
 namespace {
 
 constexpr std::size_t longest_label = 64; // of a metric
-constexpr std::size_t most_dots = 16; // of a line
-constexpr std::size_t deepest = 16; // brackets within brackets
 constexpr std::array<std::string_view, 3> places = {"module", "bpf_swift", "bpf_swift_v0"};
 
 unsigned line_of(const toml::node &node)
@@ -42,29 +41,6 @@ std::string value_text(const toml::node &node)
 	if (const auto *b = node.as_boolean())
 		return b->get() ? "true" : "false";
 	return node.is_table() ? "a table" : node.is_array() ? "a list" : "a date or time";
-}
-
-// The parser goes down into each bracket, and into each part of a dotted key.
-bool too_deep(std::string_view toml)
-{
-	std::size_t depth = 0, dots = 0;
-	bool comment = false;
-
-	for (const char c : toml) {
-		if (c == '[' || c == '{')
-			depth++;
-		else if (c == ']' || c == '}')
-			depth -= depth > 0;
-		else if (c == '#')
-			comment = true;
-		else if (c == '.')
-			dots += !comment;
-		else if (c == '\n')
-			dots = comment = false;
-		if (depth > deepest || dots > most_dots)
-			return true;
-	}
-	return false;
 }
 
 // One reading. The first mistake ends it.
@@ -367,7 +343,7 @@ std::string PolicyError::text(std::string_view file) const
 
 PolicyFile parse_policy(std::string_view toml, std::int64_t now_s)
 {
-	if (toml.size() > most_policy_bytes || too_deep(toml))
+	if (toml.size() > most_policy_bytes || toml_is_deep(toml))
 		return {{},
 			{0, "", "", "",
 			 fmt::format("too large for a policy: allowed are {} bytes", most_policy_bytes)}};

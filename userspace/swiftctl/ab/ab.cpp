@@ -123,6 +123,7 @@ void print_dry_run(const AbPlan &plan)
 // Files that cannot be written are found now, not after an hour.
 Result<void> check_files(const AbOptions &options)
 {
+	RETURN_IF_ERROR(as_usage(two_files("--json", options.json_file, "--html", options.html_file)));
 	for (const std::string *path : {&options.json_file, &options.html_file})
 		if (!path->empty())
 			RETURN_IF_ERROR(can_write_report(*path));

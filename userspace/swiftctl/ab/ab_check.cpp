@@ -6,6 +6,7 @@
 #include <set>
 
 #include "ab.h"
+#include "process.h"
 #include "text.h"
 
 namespace swift {
@@ -117,7 +118,6 @@ std::string try_asking(AbPlan plan, AbHosts &hosts, const AbLeg &leg, const std:
 	plan.askers = plan.ask_bytes = plan.answer_bytes = 1;
 	plan.warmup_s = plan.duration_s = 0;
 	plan.ask_anew = false;
-	plan.ask_every_ms = 0;
 	const AbOutput said = run_one(hosts, leg.client, ab_ask_command(plan, leg, cc, hosts.self()), trial_s);
 
 	if (said.status == status_not_found)

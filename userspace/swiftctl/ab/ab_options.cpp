@@ -45,8 +45,7 @@ void add_options(CLI::App &verb, AbOptions &o)
 	verb.add_option("--rr-bytes", o.rr_bytes, "Of a question and its answer (1,1)")->type_name("N,N");
 	verb.add_flag("--rr-new", o.rr_new, "Each question over a new connection: completion times of flows");
 	verb.add_option("--rr-every", o.rr_every,
-			"Milliseconds from question to question of a connection, on average; 0: as soon as the answer has come "
-			"(5 beside flows, else 0)")
+			"From question to question, on average (5); 0: as netperf (0 alone)")
 		->type_name("MS");
 	verb.add_option("--rr-port", o.rr_port, "Of `swiftctl ab --serve` on the servers (5200)")->type_name("PORT");
 	verb.add_flag("--serve", o.serve, "Answer the questions of --rr, until told to stop");

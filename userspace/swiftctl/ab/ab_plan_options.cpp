@@ -15,6 +15,7 @@ namespace swift {
 
 namespace {
 
+constexpr unsigned least_moments = 20; // of a run
 constexpr unsigned beside_flows_ms = 5; // two thousand answers of a connection in 10 s
 
 Result<void> take_names(const AbOptions &options, AbPlan &plan)
@@ -70,6 +71,11 @@ Result<AbPlan> ab_plan(const AbOptions &options, std::uint64_t random_seed)
 	plan.ask_anew = options.rr_new;
 	plan.ask_every_ms = plan.parallel > 0 && !options.ask ? beside_flows_ms : 0;
 	RETURN_IF_ERROR(take_int(plan.ask_every_ms, "--rr-every", options.rr_every, 0, 1000));
+	// By chance none would be due in a run.
+	if (const std::uint64_t most = std::uint64_t{plan.askers} * plan.duration_s * 1000 / least_moments;
+	    plan.askers > 0 && plan.duration_s > 0 && plan.ask_every_ms > most)
+		return Error{"--rr-every", std::to_string(plan.ask_every_ms),
+			     fmt::format("0 to {} with --rr {} and --duration {}", most, plan.askers, plan.duration_s)};
 	if (!options.rr_bytes.empty()) {
 		const auto both = split(options.rr_bytes, ',');
 

@@ -19,6 +19,7 @@
 #include "bpf_host.h"
 #include "diag.h"
 #include "fd.h"
+#include "printable.h"
 #include "text.h"
 
 namespace swift {
@@ -300,7 +301,7 @@ std::string AbOutput::complaint(const std::string &fallback) const
 	for (const std::string &line : split(err, '\n'))
 		if (!trim(line).empty())
 			last = std::string(trim(line));
-	return last.empty() ? fallback : last;
+	return last.empty() ? fallback : printable(last);
 }
 
 std::unique_ptr<AbHosts> real_ab_hosts(const sigset_t &stop)

@@ -69,13 +69,44 @@ void RrMoments::draw()
 	next_ns_ += std::max<std::int64_t>(1, std::llround(apart_ns_(random_)));
 }
 
-std::uint64_t RrMoments::pass(std::int64_t now_ns, std::int64_t from_ns, std::int64_t until_ns)
+std::vector<std::int64_t> RrMoments::pass(std::int64_t now_ns, std::int64_t from_ns, std::int64_t until_ns)
 {
-	std::uint64_t passed = 0;
+	std::vector<std::int64_t> passed;
 
 	for (; next_ns_ <= now_ns; draw())
-		passed += next_ns_ >= from_ns && next_ns_ < until_ns;
+		if (next_ns_ >= from_ns && next_ns_ < until_ns)
+			passed.push_back(next_ns_);
 	return passed;
+}
+
+std::int64_t rr_passed_ns(std::int64_t at_ns, std::int64_t now_ns, std::int64_t took_ns, std::int64_t before_ns, bool anew)
+{
+	const std::int64_t as_before_ns = std::min(took_ns, before_ns);
+
+	return anew ? as_before_ns : std::max(now_ns - at_ns, as_before_ns);
+}
+
+void RrTimes::add(double time_ns)
+{
+	count_++;
+	if (times_ns_.size() < most_)
+		times_ns_.push_back(time_ns);
+	else if (const auto at = std::uniform_int_distribution<std::uint64_t>(0, count_ - 1)(random_); at < most_)
+		times_ns_[at] = time_ns;
+}
+
+std::vector<double> RrTimes::taken() const
+{
+	std::vector<double> all = times_ns_, some;
+
+	std::sort(all.begin(), all.end());
+	if (all.size() <= rr_most_times)
+		return all;
+	const double share = static_cast<double>(all.size()) / rr_most_times;
+
+	for (std::size_t i = 0; i < rr_most_times; i++)
+		some.push_back(all[static_cast<std::size_t>((static_cast<double>(i) + 0.5) * share)]);
+	return some;
 }
 
 std::string rr_json(const RrRun &run)

@@ -64,16 +64,15 @@ Result<RrRun> parse_rr(std::string_view text);
 /*
  * When a connection asks. Who asks again as soon as the answer has come asks a hundred times as often where the
  * queue is a hundredth: so the middle answer is one of the quick moments, however rare they are. Moments at random,
- * of an even rate, meet each state of the network for its part of the time; what was asked counts for
- * the moments that pass while its answer is out as well, which would have waited as it does.
+ * of an even rate, meet each state of the network for its part of the time.
  */
 class RrMoments {
 public:
 	// From @now_ns on, @every_ms apart on average.
 	RrMoments(unsigned every_ms, std::uint64_t seed, std::int64_t now_ns);
 	[[nodiscard]] std::int64_t next_ns() const { return next_ns_; }
-	// Leaves those until @now_ns behind: how many of them were from @from_ns on, before @until_ns.
-	std::uint64_t pass(std::int64_t now_ns, std::int64_t from_ns, std::int64_t until_ns);
+	// Leaves those until @now_ns behind; returns what of them was from @from_ns on, before @until_ns.
+	std::vector<std::int64_t> pass(std::int64_t now_ns, std::int64_t from_ns, std::int64_t until_ns);
 
 private:
 	void draw();
@@ -81,6 +80,29 @@ private:
 	std::mt19937_64 random_;
 	std::exponential_distribution<double> apart_ns_;
 	std::int64_t next_ns_;
+};
+
+/*
+ * What a question would have taken at the moment @at_ns, when one was out that took @took_ns, until @now_ns, and the
+ * answer before it @before_ns. In a queue that stands each takes as long as the other. But of one lost packet the others
+ * know nothing: over the same connection they would have waited for the rest of it, over one of their own (@anew) not.
+ */
+[[nodiscard]] std::int64_t rr_passed_ns(std::int64_t at_ns, std::int64_t now_ns, std::int64_t took_ns, std::int64_t before_ns, bool anew);
+
+// Times as they come: all, or of very many a sample in which each has the same chance to be.
+class RrTimes {
+public:
+	explicit RrTimes(std::uint64_t seed, std::size_t most = 1 << 20) : random_(seed), most_(most) {}
+	void add(double time_ns);
+	[[nodiscard]] std::uint64_t count() const { return count_; }
+	// Ascending, no more than rr_most_times: of more, the middle of each of so many shares.
+	[[nodiscard]] std::vector<double> taken() const;
+
+private:
+	std::mt19937_64 random_;
+	std::size_t most_;
+	std::uint64_t count_ = 0;
+	std::vector<double> times_ns_;
 };
 
 // Asks @server for as long as @plan says; an Error names it.

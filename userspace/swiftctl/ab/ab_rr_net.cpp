@@ -6,6 +6,7 @@
 #include <netdb.h>
 #include <poll.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -15,6 +16,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <tuple>
 
 #include "ab_rr.h"
 #include "clock_ns.h"
@@ -29,6 +31,7 @@ constexpr std::int64_t most_wait_ns = 100'000'000;
 constexpr std::size_t most_clients = 4096;
 constexpr int backlog = 1024;
 constexpr int dscp_shift = 2;
+constexpr int idle_s = 30, again_s = 10, again_times = 3; // until a client that says nothing is gone
 
 const std::string &zeros()
 {
@@ -79,8 +82,8 @@ Result<Target> look_up(const std::string &server, std::uint16_t port)
 
 class Asker {
 public:
-	Asker(const AbPlan &plan, const Target &target, const std::string &cc, RrRun &run, std::uint64_t seed)
-		: plan_(plan), target_(target), cc_(cc), head_(rr_head({cc, plan.ask_bytes, plan.answer_bytes})), run_(run)
+	Asker(const AbPlan &plan, const Target &target, const std::string &cc, RrRun &run, RrTimes &times, std::uint64_t seed)
+		: plan_(plan), target_(target), cc_(cc), head_(rr_head({cc, plan.ask_bytes, plan.answer_bytes})), run_(run), times_(times)
 	{
 		if (plan.ask_every_ms > 0)
 			moments_.emplace(plan.ask_every_ms, seed, clock_ns(CLOCK_MONOTONIC));
@@ -102,7 +105,7 @@ public:
 	{
 		resting_ = false;
 		began_ns_ = clock_ns(CLOCK_MONOTONIC);
-		stands_for_ = moments_->pass(began_ns_, from_ns, until_ns);
+		due_ = moments_->pass(began_ns_, from_ns, until_ns).size();
 		if (plan_.ask_anew)
 			return connect();
 		sent_ = got_ = 0;
@@ -193,10 +196,17 @@ private:
 		const std::int64_t now = clock_ns(CLOCK_MONOTONIC);
 		const bool in_time = began_ns_ >= from_ns && began_ns_ < until_ns;
 
-		stands_for_ = moments_ ? stands_for_ + moments_->pass(now, from_ns, until_ns) : in_time;
+		const std::int64_t took_ns = now - began_ns_;
+
 		run_.count += in_time;
 		count_ += in_time;
-		run_.times_ns.insert(run_.times_ns.end(), stands_for_, static_cast<double>(now - began_ns_));
+		for (std::size_t i = moments_ ? due_ : in_time; i > 0; i--)
+			times_.add(static_cast<double>(took_ns));
+		if (moments_)
+			for (const std::int64_t at : moments_->pass(now, from_ns, until_ns))
+				times_.add(static_cast<double>(rr_passed_ns(at, now, took_ns, before_ns_, plan_.ask_anew)));
+		before_ns_ = took_ns;
+		due_ = 0;
 		// What was asked in time is waited for: without the slowest the others would look better.
 		done_ = (moments_ ? moments_->next_ns() : now) >= until_ns;
 		if (done_)
@@ -222,6 +232,7 @@ private:
 	const std::string cc_;
 	const std::array<char, rr_head_bytes> head_;
 	RrRun &run_;
+	RrTimes &times_;
 	Fd socket_;
 	bool connecting_ = false;
 	bool first_ = true; // the head is still to go
@@ -229,7 +240,8 @@ private:
 	std::size_t got_ = 0;
 	std::int64_t began_ns_ = 0;
 	std::optional<RrMoments> moments_;
-	std::uint64_t stands_for_ = 0; // of them, so far
+	std::size_t due_ = 0; // of them, when it asked
+	std::int64_t before_ns_ = 0; // what the answer before took
 	bool resting_ = false; // until the next of them
 	bool done_ = false;
 	double count_ = 0;
@@ -248,7 +260,10 @@ struct Client {
 
 class Server {
 public:
-	explicit Server(Fd listener) : listener_(std::move(listener)), epoll_(epoll_create1(EPOLL_CLOEXEC)) {}
+	explicit Server(Fd listener)
+		: listener_(std::move(listener)), spare_(spare()), epoll_(epoll_create1(EPOLL_CLOEXEC))
+	{
+	}
 
 	Result<void> serve(const sigset_t &stop)
 	{
@@ -290,16 +305,29 @@ private:
 	void accept_one()
 	{
 		Fd fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-		const int on = 1;
 
+		// Who comes too late sees his connection end; also where we may have no further file, and
+		// would be told for ever that somebody waits.
+		if (!fd && (errno == EMFILE || errno == ENFILE)) {
+			spare_ = Fd();
+			fd = Fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+			fd = Fd();
+			spare_ = spare();
+		}
 		if (!fd || clients_.size() >= most_clients)
-			return; // who comes too late sees his connection end
-		setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+			return;
+		// A client that is gone, or whose RST got lost, is not waited for for ever.
+		for (const auto &[level, name, value] :
+		     {std::tuple<int, int, int>{IPPROTO_TCP, TCP_NODELAY, 1}, {IPPROTO_TCP, TCP_KEEPIDLE, idle_s}, {IPPROTO_TCP, TCP_KEEPINTVL, again_s},
+		      {IPPROTO_TCP, TCP_KEEPCNT, again_times}, {SOL_SOCKET, SO_KEEPALIVE, 1}})
+			setsockopt(fd.get(), level, name, &value, sizeof(value));
 		watch(EPOLL_CTL_ADD, fd.get(), EPOLLIN);
 		const int number = fd.get();
 
 		clients_[number].socket = std::move(fd);
 	}
+
+	static Fd spare() { return Fd(open("/dev/null", O_RDONLY | O_CLOEXEC)); }
 
 	// False: it is over.
 	bool go_on(Client &c)
@@ -366,6 +394,7 @@ private:
 	}
 
 	Fd listener_;
+	Fd spare_; // a file that can be given up
 	Fd epoll_;
 	std::map<int, Client> clients_;
 };
@@ -378,10 +407,11 @@ Result<RrRun> rr_ask(const AbPlan &plan, const std::string &server, const std::s
 	ASSIGN_OR_RETURN(auto target, look_up(server, plan.rr_port));
 	std::vector<std::unique_ptr<Asker>> askers;
 	std::random_device chance;
+	RrTimes times(chance());
 	const auto named = [&](const Error &e) { return Error{server + ": " + e.text()}; };
 
 	for (unsigned i = 0; i < plan.askers; i++) {
-		askers.push_back(std::make_unique<Asker>(plan, target, cc, run, chance()));
+		askers.push_back(std::make_unique<Asker>(plan, target, cc, run, times, chance()));
 		if (auto begun = askers.back()->connect(); !begun)
 			return named(begun.error());
 	}
@@ -425,17 +455,9 @@ Result<RrRun> rr_ask(const AbPlan &plan, const std::string &server, const std::s
 		run.of_each.push_back(asker->count());
 	}
 	run.seconds = plan.duration_s;
-	run.moments = run.times_ns.size();
+	run.moments = times.count();
+	run.times_ns = times.taken();
 	run.waited_s = static_cast<double>(clock_ns(CLOCK_MONOTONIC) - until_ns) / ns_per_s;
-	std::sort(run.times_ns.begin(), run.times_ns.end());
-	if (run.times_ns.size() > rr_most_times) {
-		std::vector<double> some;
-		const double step = static_cast<double>(run.times_ns.size()) / rr_most_times;
-
-		for (std::size_t i = 0; i < rr_most_times; i++) // the middle of each share
-			some.push_back(run.times_ns[static_cast<std::size_t>((static_cast<double>(i) + 0.5) * step)]);
-		run.times_ns = std::move(some);
-	}
 	return run;
 }
 
@@ -461,6 +483,11 @@ Result<void> rr_serve(std::uint16_t port, const sigset_t &stop, void (*bound)(st
 
 	if (bind(fd.get(), at, size) < 0 || listen(fd.get(), backlog) < 0 || getsockname(fd.get(), at, &size) < 0)
 		return errno_error("cannot serve on port " + std::to_string(port), errno);
+	rlimit files{};
+
+	getrlimit(RLIMIT_NOFILE, &files);
+	files.rlim_cur = files.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &files);
 	if (bound)
 		bound(ntohs(v6 ? at6.sin6_port : at4.sin_port));
 	return Server(std::move(fd)).serve(stop);

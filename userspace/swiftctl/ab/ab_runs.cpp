@@ -7,6 +7,7 @@
 #include <set>
 
 #include "ab.h"
+#include "process.h"
 
 namespace swift {
 

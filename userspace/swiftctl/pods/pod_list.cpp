@@ -43,6 +43,9 @@ Result<std::vector<Pod>> read_pod_list(std::string_view text)
 	// A list without pods has null there from some servers.
 	if (!j.is_object() || !j.contains("items") || !(items.is_array() || items.is_null()))
 		return Error{"no list of pods: JSON with \"items\" is expected, as of GET /api/v1/pods"};
+	// Pods of the next page would be taken for gone.
+	if (!text_member(member(j, "metadata"), "continue").value_or("").empty())
+		return Error{"a part of a list of pods: metadata.continue says that there is more (no limit= in the URL)"};
 	for (const Json &item : items) {
 		const Json &metadata = member(item, "metadata");
 		const Json &annotations = member(metadata, "annotations");

@@ -22,6 +22,18 @@ std::string absolute(const std::string &path)
 
 } // namespace
 
+Result<void> two_files(const std::string &one, const std::string &path, const std::string &other, const std::string &other_path)
+{
+	namespace fs = std::filesystem;
+	std::error_code none;
+
+	if (fs::exists(path, none) && !fs::is_regular_file(path, none)) // /dev/null takes any
+		return {};
+	if (path.empty() || other_path.empty() || fs::absolute(path).lexically_normal() != fs::absolute(other_path).lexically_normal())
+		return {};
+	return Error{one + " and " + other, path, "two files"};
+}
+
 Result<void> can_write_report(const std::string &path)
 {
 	const std::filesystem::path whole(absolute(path));
@@ -59,6 +71,7 @@ Result<int> run_report(const ReportOptions &options)
 
 	if (options.files.empty())
 		return usage_error("which FILE?");
+	RETURN_IF_ERROR(as_usage(two_files("--html", options.html_file, "--markdown", options.markdown_file)));
 	for (const std::string &file : options.files) {
 		ASSIGN_OR_RETURN(const auto text, system->read_file(absolute(file)));
 		ASSIGN_OR_RETURN(auto report, read_report(file, text));

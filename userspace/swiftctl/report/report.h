@@ -61,6 +61,8 @@ Result<Report> read_report(const std::string &name, std::string_view text);
 [[nodiscard]] std::string figure_text(ReportColumn::Unit unit, double value, double scale);
 
 // All or nothing; into a device or a pipe, as it comes.
+// Of two options that each write one: an Error if they name the same.
+Result<void> two_files(const std::string &one, const std::string &path, const std::string &other, const std::string &other_path);
 [[nodiscard]] Result<void> can_write_report(const std::string &path);
 Result<void> write_report(const std::string &path, const std::string &content);
 
