@@ -321,13 +321,25 @@ static void swift_out_segment(struct sock *sk, struct sk_buff *skb, u8 pf, bool 
 		swift_out_ack(skb, pf, ss);
 }
 
+/*
+ * What goes through a VRF passes LOCAL_OUT for that device, under the socket's lock, and once more
+ * for the one in it; behind a qdisc of the VRF's in softirq. What needs its own link passes once.
+ */
+static bool swift_passed_vrf(const struct sk_buff *skb, const struct nf_hook_state *state)
+{
+	if (likely(!netif_is_l3_slave(state->out)))
+		return false;
+	return state->pf != NFPROTO_IPV6 ||
+	       !(ipv6_addr_type(&ipv6_hdr(skb)->daddr) & IPV6_ADDR_LINKLOCAL);
+}
+
 static noinline void swift_out(struct sock *sk, struct sk_buff *skb,
 			       const struct nf_hook_state *state)
 {
 	unsigned int offset = swift_tcp_offset(skb, state->pf);
 	const struct tcphdr *th;
 
-	if (!offset)
+	if (!offset || swift_passed_vrf(skb, state))
 		return;
 	if (sk->sk_state == TCP_NEW_SYN_RECV) {
 		swift_out_synack(skb, state->pf, swift_net(state->net)->handshakes);

@@ -280,8 +280,17 @@ def guarded_again():
 
 def vrf():
     """LOCAL_OUT sees packets twice. An option that is twice in a header counts as malformed."""
-    before = {netns: {name: counter(netns, name) for name in ("echo_flows_total", "echoes_malformed")}
-              for netns in ("h1", "h2")}
+    for credit in (0, 1):
+        for netns in ("h1", "h2"):
+            tune(netns, link_mbps=1000, credit=credit)
+        through_vrf(credit)
+    for netns in ("h1", "h2"):
+        tune(netns, credit=0)
+
+
+def through_vrf(credit):
+    names = ("echo_flows_total", "echoes_malformed", "credit_no_room")
+    before = {netns: {name: counter(netns, name) for name in names} for netns in ("h1", "h2")}
     received = counter("h1", "echoes_received")
     client, server = connect(device=b"vrf0")
     for _ in range(20):
@@ -291,7 +300,8 @@ def vrf():
     for netns in ("h1", "h2"):
         rise = {name: counter(netns, name) - was for name, was in before[netns].items()}
         expect(rise["echo_flows_total"] == 1, f"{netns}: no echo negotiated")
-        expect(not rise["echoes_malformed"], f"{netns}: {rise['echoes_malformed']} malformed options")
+        for name in names[1:]:
+            expect(not rise[name], f"{netns}, credit {credit}: {rise[name]} {name}")
         wrong = run(f"ip netns exec {netns} nstat -asz TcpInCsumErrors").split()[-2]
         expect(int(wrong) == 0, f"{netns}: {wrong} wrong checksums")
     received = counter("h1", "echoes_received") - received

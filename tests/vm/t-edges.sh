@@ -44,3 +44,5 @@ vrf() { # NS DEV ROUTE...
 ok 'edges: h1 gets a virtual routing device' vrf h1 right 10.0.1.0/24 via 10.0.0.2
 ok 'edges: h2, too' vrf h2 left 10.0.0.0/24 via 10.0.1.1
 ok 'edges: a packet that LOCAL_OUT sees twice has one option, and the right checksum' edge vrf
+for ns in h1 h2; do tc -n $ns qdisc add dev vrf0 root pfifo; done # the second time without the socket's lock
+ok 'edges: also with a queue of the virtual device' edge vrf
