@@ -114,7 +114,7 @@ static __always_inline u32 swift_paced_q16(const struct swift_sock *ss)
 static __noinline u32 swift_paced_by_ns(const struct swift_sock *ss, const struct swift_params *p,
 					u32 cwnd_q16, u32 rtt_ns, u32 path_base_ns)
 {
-	return swift_pacing_rtt_ns(&ss->law, SWIFT_SPLIT, cwnd_q16, rtt_ns,
+	return swift_pacing_rtt_ns(&ss->law, SWIFT_SPLIT ? p->split : 0, cwnd_q16, rtt_ns,
 				   swift_target_ns(&ss->law, p, 0, path_base_ns),
 				   bpf_get_prandom_u32(), true);
 }
