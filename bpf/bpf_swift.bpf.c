@@ -114,7 +114,7 @@ static __always_inline u32 swift_paced_q16(const struct swift_sock *ss)
 static __noinline u32 swift_paced_by_ns(const struct swift_sock *ss, const struct swift_params *p,
 					u32 cwnd_q16, u32 rtt_ns, u32 path_base_ns)
 {
-	return swift_pacing_rtt_ns(&ss->law, SWIFT_SPLIT, cwnd_q16, rtt_ns,
+	return swift_pacing_rtt_ns(&ss->law, SWIFT_SPLIT ? p->split : 0, cwnd_q16, rtt_ns,
 				   swift_target_ns(&ss->law, p, 0, path_base_ns),
 				   bpf_get_prandom_u32(), true);
 }
@@ -437,6 +437,7 @@ void BPF_PROG(swift_set_state, struct sock *sk, u8 new_state)
 		return;
 	if (new_state == TCP_CA_LOSS) {
 		ss->timed_out = 1;
+		ss->drained = 0; /* the window is TCP's until the next ACK */
 		swift_on_timeout(&ss->law, &p->law, tp->tcp_clock_cache, tcp_srtt_ns(tp));
 	} else if (swift_on_fast_recovery(&ss->law, &p->law, tp->tcp_clock_cache,
 					  tcp_srtt_ns(tp))) {
@@ -454,8 +455,9 @@ static __always_inline u32 swift_next_bytes(const struct sock *sk)
 }
 
 /*
- * Just before TCP sends. Without the restart it would keep yesterday's window; and sch_fq sets
- * a status by which data is handed to it early, and holds up the ACKs behind it (B2).
+ * Just before TCP sends. Without the restart it would keep yesterday's window; no ACK will come
+ * to end a drain that the last one fell into; and sch_fq sets a status by which data is handed
+ * to it early, and holds up the ACKs behind it (B2).
  */
 SEC("struct_ops/swift_min_tso_segs")
 u32 BPF_PROG(swift_min_tso_segs, struct sock *sk)
@@ -464,6 +466,7 @@ u32 BPF_PROG(swift_min_tso_segs, struct sock *sk)
 	struct swift_sock *ss = swift_sk(sk);
 	const struct bpf_swift_profile *p;
 	u32 idle_rtos;
+	bool restarts;
 
 	if (!ss->live || tp->packets_out)
 		return tcp_min_tso_segs(sk);
@@ -471,7 +474,8 @@ u32 BPF_PROG(swift_min_tso_segs, struct sock *sk)
 	if (!p)
 		return tcp_min_tso_segs(sk);
 	idle_rtos = tcp_idle_rtos(sk);
-	if (idle_rtos && swift_on_idle_restart(&ss->law, &p->law, idle_rtos))
+	restarts = idle_rtos && swift_on_idle_restart(&ss->law, &p->law, idle_rtos);
+	if (restarts || ss->drained)
 		swift_apply(sk, ss, p, false);
 	if (swift_cwnd_q16(&ss->law) < swift_paced_q16(ss))
 		swift_set_pacing(sk, ss, p, swift_cwnd_q16(&ss->law), swift_next_bytes(sk));
@@ -555,7 +559,10 @@ void BPF_PROG(swift_release, struct sock *sk)
 	if (!ss->live)
 		return;
 	ss->live = 0;
-	/* The next congestion control starts from whole packets and no pacing of ours. */
+	/* The next congestion control starts from whole packets, no drain and no pacing of ours. */
+	if (ss->drained)
+		tcp_snd_cwnd_set(tcp_sk(sk), swift_max_u32(swift_cwnd_q16(&ss->law) >>
+							   SWIFT_Q16_SHIFT, 1));
 	sk->sk_pacing_rate = sk->sk_max_pacing_rate;
 	if (sk->sk_pacing_status == SK_PACING_NEEDED && sk->sk_max_pacing_rate == ~0UL)
 		sk->sk_pacing_status = SK_PACING_NONE;

@@ -827,9 +827,10 @@ static void swift_release(struct sock *sk)
 	swift_unhold(sk, ss);
 	WRITE_ONCE(sk->sk_pacing_rate, READ_ONCE(sk->sk_max_pacing_rate));
 	WRITE_ONCE(sk->sk_pacing_shift, SWIFT_PACED_SHIFT);
-	/* The next congestion control starts from whole packets, and no drain. */
+	/* The next congestion control starts from whole packets, one at least, and no drain. */
 	if (ss->drained)
-		tcp_snd_cwnd_set(tcp_sk(sk), swift_cwnd_q16(&ss->law) >> SWIFT_Q16_SHIFT);
+		tcp_snd_cwnd_set(tcp_sk(sk),
+				 max(swift_cwnd_q16(&ss->law) >> SWIFT_Q16_SHIFT, 1U));
 }
 
 /*

@@ -29,6 +29,7 @@
 #define SWIFT_CREDIT_RTT_LEAST_NS (10 * NSEC_PER_USEC) /* of what the timer goes by */
 #define SWIFT_CREDIT_RETRY_NS (2 * NSEC_PER_USEC) /* the first time; then twice as long */
 #define SWIFT_CREDIT_KICKS 64 /* at a time */
+#define SWIFT_CREDIT_GRANTS 128 /* at a time: a peer's small segments make thousands of a window */
 #define SWIFT_CREDIT_TOLD_MOST SZ_256M /* ahead of what arrived: no socket has more */
 
 struct swift_sender {
@@ -266,13 +267,17 @@ static void swift_grant(struct swift_link *link, struct swift_credit *c, u32 byt
 	swift_sender_requeue(link, s);
 }
 
-/* @own has an ACK under way, others need one. */
+/*
+ * @own has an ACK under way, others need one. What the budget leaves is granted next time: a flow
+ * that was granted something is busy, and comes back here with its data or, silent, by the timer.
+ */
 static void swift_schedule(struct swift_link *link, const struct swift_credit *own, u64 now_ns)
 {
+	int budget = SWIFT_CREDIT_GRANTS;
 	struct swift_credit *c;
 	u32 bytes;
 
-	while ((c = swift_pick(link))) {
+	while (budget-- && (c = swift_pick(link))) {
 		bytes = swift_quantum(c);
 		if (!sird_link_may_lend(&link->size, link->lent_bytes, bytes, c->mss_bytes))
 			break;

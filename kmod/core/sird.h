@@ -585,6 +585,13 @@ static inline u64 sird_key(enum sird_policy policy, const struct sird_flow *f, u
 /* --- Senders (Algorithm 2) --------------------------------------------------------------- */
 
 /*
+ * What is counted is 1/128 too much, on purpose: of a link that is full for long the excess has to
+ * end somewhere, or a second receiver finds seconds that nobody waits for. No queue of a host that
+ * csn is meant for is longer.
+ */
+#define SIRD_LINK_BUSY_MOST_NS 4000000U
+
+/*
  * S8. Credit that a sender could not use yet has become segments that wait for its link, in a
  * qdisc or the NIC: how long the link is busy with what it was handed, by its rate. One word
  * for each device. A segment takes 115.84 ns at 100 Gb/s: rounded down each time, the queue of
@@ -593,8 +600,10 @@ static inline u64 sird_key(enum sird_policy policy, const struct sird_flow *f, u
 static inline u64 sird_link_busy_until(u64 busy_until_ns, u64 now_ns, u32 bytes, u32 mbps)
 {
 	u64 from_ns = (s64)(busy_until_ns - now_ns) > 0 ? busy_until_ns : now_ns;
+	u64 until_ns = from_ns + SWIFT_DIV_U64((u64)bytes * 8000 + (u32)now_ns % mbps, mbps);
 
-	return from_ns + SWIFT_DIV_U64((u64)bytes * 8000 + (u32)now_ns % mbps, mbps);
+	return until_ns - now_ns > SIRD_LINK_BUSY_MOST_NS ? now_ns + SIRD_LINK_BUSY_MOST_NS :
+							    until_ns;
 }
 
 /* Line 7: before the segment at hand is added. */

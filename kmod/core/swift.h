@@ -1158,10 +1158,10 @@ static inline u64 swift_pacing_delay_ns(u32 cwnd_q16, u32 rtt_ns)
  */
 #define SWIFT_SMALL_SPREAD_SHIFT 3
 
-SWIFT_INLINE u32 swift_pacing_rtt_ns(const struct swift_state *s, bool split, u32 cwnd_q16,
+SWIFT_INLINE u32 swift_pacing_rtt_ns(const struct swift_state *s, u32 split, u32 cwnd_q16,
 				     u32 rtt_ns, u32 target_ns, u32 random, bool late_news)
 {
-	u32 host_ns = split ? swift_min_u32(s->endpoint_ns, rtt_ns) : 0;
+	u32 host_ns = swift_min_u32(s->endpoint_ns, rtt_ns) * split; /* 0 or 1: no branch in BPF */
 	u64 settled_ns = (u64)host_ns + target_ns, eighth_ns;
 	u32 random_q16 = random & (SWIFT_Q16_ONE - 1), newest_q16;
 

@@ -154,7 +154,25 @@ TEST(sird, the_link_is_busy_with_what_it_was_handed)
 	EXPECT_EQ(sird_link_busy_until(0, 1000, 12500, 100000), 2000U);
 	EXPECT_EQ(sird_link_busy_until(2000, 1000, 12500, 100000), 3000U);
 	EXPECT_EQ(sird_link_busy_until(1000, 5000, 12500, 100000), 6000U);
-	EXPECT_EQ(sird_link_busy_until(0, 0, SWIFT_U32_MAX, 1), 34359738360000ULL);
+	EXPECT_EQ(sird_link_busy_until(0, 0, 50000000, 100000), 4000000U);
+	EXPECT_EQ(sird_link_busy_until(0, 0, SWIFT_U32_MAX, 1), 4000000U); /* no more, whatever it is handed */
+	EXPECT_EQ(sird_link_busy_until(5000, 1000, 50000000, 100000), 4001000U);
+	EXPECT_EQ(sird_link_busy_until(u64(1) << 40, 1000, 1, 100000), 4001000U);
+}
+
+/* Ten seconds at full rate, each segment counted with a 128th more, as kmod/demand.c does. */
+TEST(sird, a_full_link_leaves_no_wait_of_seconds)
+{
+	constexpr u32 kBytes = 65536, kMbps = 100000;
+	const sird_tunables t = defaults();
+	const u64 each = u64(kBytes) * 8000 / kMbps;
+	u64 now = 1000000, busy = 0;
+
+	for (u64 i = 0; i < 10000000000 / each; i++, now += each)
+		busy = sird_link_busy_until(busy, now, kBytes + kBytes / 128, kMbps);
+	EXPECT_LE(busy - now, 4000000U);
+	/* A receiver that comes 4 ms later finds none. */
+	EXPECT_FALSE(sird_csn(&t, busy, now + 4000000, 8000));
 }
 
 TEST(sird, the_time_of_a_segment_is_right_on_average)
