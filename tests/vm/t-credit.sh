@@ -49,49 +49,6 @@ no_bad_checksum() {
 	in_ns h2 nstat -asz TcpInCsumErrors | grep -q 'TcpInCsumErrors  *0 '
 }
 
-transfer_of() { # WHAT: the server's ways
-	timeout $patience ip netns exec h2 python3 -ISc "$1" &
-	local server=$!
-	wait_until 10 listening h2 7000
-	if timeout $patience ip netns exec h1 python3 -ISc "$2"; then
-		wait $server
-	else
-		in_ns h1 ss -tinem
-		in_ns h2 ss -tinem
-		kill $server
-		return 1
-	fi
-}
-
-# Before all others, whose batches would enlarge a grant. A peer with small segments announces much, and gets its
-# ACK late: what one packet has the receiver grant is bounded, by 128 grants of 4 * 88 bytes. The rest follows.
-grants='
-import socket
-def granted(): return int(dict(l.split() for l in open("/proc/net/tcp_swift"))["credit_granted_bytes"])
-s = socket.create_server(("", 7000)); c, _ = s.accept()
-for size in (900, 60): assert len(c.recv(size, socket.MSG_WAITALL)) == size; c.sendall(b"y")
-before = granted(); n = len(c.recv(65536)); got = granted() - before
-print(n, "bytes came,", got, "were granted"); assert n <= 88 and 352 * 100 < got <= 352 * 128
-while n < 60000: d = c.recv(65536); assert d; n += len(d)
-c.sendall(b"y"); c.close()'
-small='
-import socket, struct
-c = socket.socket()
-c.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 88)
-c.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 200000)
-c.connect(("'$h2_ip4'", 7000))
-c.sendall(bytes(900)); assert c.recv(1) == b"y"  # the first ten segments are not paced
-# SO_MAX_PACING_RATE: all is written before the announcement leaves
-c.setsockopt(socket.SOL_SOCKET, 47, 50)
-c.sendall(bytes(60)); assert c.recv(1) == b"y"
-c.sendall(bytes(60000)); c.setsockopt(socket.SOL_SOCKET, 47, struct.pack("Q", (1 << 64) - 1))
-assert c.recv(1) == b"y"'
-swift_set h2 link_mbps=1000 credit_unsched_milli=0
-link_shape h2 left 1gbit 200ms 1000
-ok 'credit: a packet has so much granted and no more' transfer_of "$grants" "$small"
-tc -n h2 qdisc del dev left root
-swift_set h2 link_mbps=50 credit_unsched_milli=1000
-
 for family in 4 6; do
 	server=h2_ip$family
 	# Summed before they leave, so that whoever gets them looks; cut by the stack, then by TCP.
@@ -198,6 +155,19 @@ cleanup_jobs
 swift_set h2 link_mbps=50
 
 # What arrives is what was sent, whatever the application does.
+transfer_of() { # WHAT: the server's ways
+	timeout $patience ip netns exec h2 python3 -ISc "$1" &
+	local server=$!
+	wait_until 10 listening h2 7000
+	if timeout $patience ip netns exec h1 python3 -ISc "$2"; then
+		wait $server
+	else
+		in_ns h1 ss -tinem
+		in_ns h2 ss -tinem
+		kill $server
+		return 1
+	fi
+}
 receiver='
 import random, socket, time
 s = socket.create_server(("", 7000)); c, _ = s.accept()
@@ -330,3 +300,34 @@ ended() { flows_ended h2 && flows_ended h1; }
 ok 'credit: they are ended' wait_until 20 ended
 cleanup_jobs
 ok 'credit: and the module unloads' wait_until 30 swift_unload
+
+# In a new book, as others' batches enlarge a grant. A peer with small segments announces much, and gets its ACK
+# late: what one packet has the receiver grant is bounded, by 128 grants of 4 * 88 bytes. The rest follows.
+grants='
+import socket
+def granted(): return int(dict(l.split() for l in open("/proc/net/tcp_swift"))["credit_granted_bytes"])
+s = socket.create_server(("", 7000)); c, _ = s.accept()
+for size in (900, 60): assert len(c.recv(size, socket.MSG_WAITALL)) == size; c.sendall(b"y")
+before = granted(); n = len(c.recv(65536)); got = granted() - before
+print(n, "bytes came,", got, "were granted"); assert n <= 88 and 352 * 100 < got <= 352 * 128
+while n < 60000: d = c.recv(65536); assert d; n += len(d)
+c.sendall(b"y"); c.close()'
+small='
+import socket, struct
+c = socket.socket()
+c.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 88)
+c.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 200000)
+c.connect(("'$h2_ip4'", 7000))
+c.sendall(bytes(900)); assert c.recv(1) == b"y"  # the first ten segments are not paced
+# SO_MAX_PACING_RATE: all is written before the announcement leaves
+c.setsockopt(socket.SOL_SOCKET, 47, 50)
+c.sendall(bytes(60)); assert c.recv(1) == b"y"
+c.sendall(bytes(60000)); c.setsockopt(socket.SOL_SOCKET, 47, struct.pack("Q", (1 << 64) - 1))
+assert c.recv(1) == b"y"'
+ok 'credit: and loads' swift_load
+patient_hosts h1 h2
+for host in h1 h2; do swift_set $host credit=1; done
+swift_set h1 link_mbps=50
+swift_set h2 link_mbps=1000 credit_unsched_milli=0
+link_shape h2 left 1gbit 200ms 1000
+ok 'credit: a packet has so much granted and no more' transfer_of "$grants" "$small"
