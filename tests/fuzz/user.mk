@@ -15,18 +15,18 @@ needs_netlink := $(addprefix lib/netlink/,conversation genl netlink_bytes netlin
 needs_diag := $(needs_base) lib/netlink/netlink_bytes $(addprefix lib/flows/,diag_parse flow)
 needs_genl := $(needs_base) $(needs_netlink) lib/netlink/route_parse lib/flows/credit_parse \
 	$(addprefix lib/clocks/,clock_client_parse clock_fit)
-needs_result := $(needs_base) lib/base/printable $(addprefix swiftctl/ab/,ab_plan ab_rr ab_samples iperf_run) \
+needs_result := $(needs_base) $(addprefix lib/base/,printable shell_word) $(addprefix swiftctl/ab/,ab_plan ab_rr ab_samples iperf_run) \
 	$(addprefix swiftctl/fleet_ab/,clustered fleet_files fleet_metrics fleet_plan prometheus) \
 	$(addprefix swiftctl/report/,ab_json report_read statistics)
 needs_probe := $(needs_base) lib/flows/flow \
 	$(addprefix lib/probe/,probe_exchange probe_gate probe_keys probe_packet probe_peers probe_responder probe_socket)
 needs_swiftd := $(addprefix swiftd/,api config exposition flow_search mesh_reader metrics metrics.pb native_histogram options store) \
-	$(needs_base) $(addprefix lib/base/,files log_histogram printable process real_system) \
+	$(needs_base) $(addprefix lib/base/,files log_histogram printable process real_system toml_depth) \
 	$(needs_netlink) $(addprefix lib/netlink/,route route_parse) \
 	$(addprefix lib/flows/,cgroups diag_client diag_parse flow flow_json flow_table iface_map owner socket_processes summary verdict) \
 	$(addprefix lib/probe/,probe_exchange probe_gate probe_keys probe_packet probe_peers probe_responder probe_results probe_socket) \
 	$(addprefix lib/,clocks/clock_fit http/http_client tune/tuner tune/turns)
-needs_policy := $(needs_base) lib/policy/policy $(addprefix lib/bpf/,bpf_law tunables)
+needs_policy := $(needs_base) lib/base/toml_depth lib/policy/policy $(addprefix lib/bpf/,bpf_law tunables)
 $(OUT)/fuzz_genl: LIBRARIES := -lmnl
 $(OUT)/fuzz_probe: LIBRARIES := -lnettle
 $(OUT)/fuzz_policy: LIBRARIES := -ltomlplusplus -lfmt
