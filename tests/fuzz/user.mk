@@ -39,11 +39,11 @@ $(addprefix $(OUT)/fuzz_,diag genl result probe policy swiftd): $(OUT)/fuzz_%: $
 
 $(OUT)/fuzz_%.o: $(ROOT)/tests/swiftctl/fuzz_%.cpp
 	@mkdir -p $(@D)
-	$(CXX) $(FLAGS) -MMD -MP -c $< -o $@
+	$(CXX) $(FLAGS) -MMD -MP -MT $@ -c $< -o $@
 
 $(OUT)/fuzz_%.o: $(ROOT)/tests/swiftd/fuzz_%.cpp
 	@mkdir -p $(@D)
-	$(CXX) $(FLAGS) -MMD -MP -c $< -o $@
+	$(CXX) $(FLAGS) -MMD -MP -MT $@ -c $< -o $@
 
 # protoc's, of Prometheus' protocol
 $(OUT)/swiftd/metrics.pb.cc: $(ROOT)/userspace/swiftd/metrics.proto
@@ -56,7 +56,7 @@ $(OUT)/swiftd/exposition.o: FLAGS += -isystem $(OUT)/swiftd
 
 $(OUT)/%.o: $(ROOT)/userspace/%.cpp
 	@mkdir -p $(@D)
-	$(CXX) $(FLAGS) -MMD -MP -c $< -o $@
+	$(CXX) $(FLAGS) -MMD -MP -MT $@ -c $< -o $@
 
 .SECONDARY:
 -include $(wildcard $(OUT)/*.d $(OUT)/*/*.d $(OUT)/*/*/*.d $(OUT)/*/*/*/*.d)
