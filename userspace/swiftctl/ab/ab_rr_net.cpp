@@ -195,7 +195,6 @@ private:
 	{
 		const std::int64_t now = clock_ns(CLOCK_MONOTONIC);
 		const bool in_time = began_ns_ >= from_ns && began_ns_ < until_ns;
-
 		const std::int64_t took_ns = now - began_ns_;
 
 		run_.count += in_time;
