@@ -135,11 +135,6 @@ static void swift_sender_requeue(struct swift_link *link, struct swift_sender *s
 	swift_tree_add(&link->waiting, &s->wait, s->key, swift_sender_key);
 }
 
-static enum sird_policy swift_policy(const struct swift_credit *c)
-{
-	return READ_ONCE(swift_net_of(c->sk)->sird.credit_policy);
-}
-
 /* Into its sender's tree, out of it, or to another place there. */
 static void swift_flow_requeue(struct swift_link *link, struct swift_credit *c)
 {
@@ -150,7 +145,7 @@ static void swift_flow_requeue(struct swift_link *link, struct swift_credit *c)
 
 	if (wants && !c->waiting)
 		c->served_bytes = max(c->served_bytes, link->clock_bytes);
-	key = sird_key(swift_policy(c), &c->book, c->served_bytes);
+	key = sird_key(link->sird.credit_policy, &c->book, c->served_bytes);
 	if (c->waiting && wants && key == c->key)
 		return;
 	if (c->waiting)
@@ -245,7 +240,7 @@ static struct swift_credit *swift_pick(struct swift_link *link)
 		return NULL;
 	s = rb_entry(rb_first_cached(&link->waiting), struct swift_sender, wait);
 	c = swift_sender_first(s);
-	if (swift_policy(c) != SIRD_SRPT || (link->grants + 1) % SIRD_SRPT_OLDEST)
+	if (link->sird.credit_policy != SIRD_SRPT || (link->grants + 1) % SIRD_SRPT_OLDEST)
 		return c;
 	s = list_first_entry(&link->oldest, struct swift_sender, wait_oldest);
 	return list_first_entry(&s->oldest, struct swift_credit, wait_oldest);
@@ -290,7 +285,7 @@ static void swift_schedule(struct swift_link *link, const struct swift_credit *o
 
 /* --- Data arrives (Algorithm 1, lines 1 to 7) -------------------------------------------- */
 
-static void swift_link_size(struct swift_link *link, const struct swift_net *sn, u32 mss_bytes)
+static void swift_link_size(struct swift_link *link, u32 mss_bytes)
 {
 	u32 loop_ns = link->loop.ns;
 	u32 differs_ns = max(loop_ns, link->sized_loop_ns) - min(loop_ns, link->sized_loop_ns);
@@ -300,12 +295,11 @@ static void swift_link_size(struct swift_link *link, const struct swift_net *sn,
 						      mss_bytes);
 	/* Divisions: not for each nanosecond. */
 	if (link->size.bdp_bytes && differs_ns <= link->sized_loop_ns >> 6 &&
-	    link->sized_mbps == mbps && link->sized_for == READ_ONCE(sn->sird_changes))
+	    link->sized_mbps == mbps)
 		return;
 	link->sized_loop_ns = loop_ns;
 	link->sized_mbps = mbps;
-	link->sized_for = READ_ONCE(sn->sird_changes);
-	sird_link_set(&link->size, &sn->sird, mbps, loop_ns, link->rtt_ns);
+	sird_link_set(&link->size, &link->sird, mbps, loop_ns, link->rtt_ns);
 }
 
 /* A segment fits, whatever came up to now. */
@@ -398,7 +392,6 @@ static u32 swift_mss_bytes(const struct sock *sk, const struct sk_buff *skb)
 static void swift_flow_join(struct sock *sk, struct swift_credit *c, const struct sk_buff *skb,
 			    u32 rtt_ns)
 {
-	struct swift_net *sn = swift_net_of(sk);
 	struct swift_link *link;
 
 	swift_flow_leave(c);
@@ -415,7 +408,7 @@ static void swift_flow_join(struct sock *sk, struct swift_credit *c, const struc
 	spin_lock_bh(&link->lock);
 	link->rtt_ns = sird_rtt_feed(link->rtt_ns, rtt_ns);
 	link->loop.ns = max(link->loop.ns, link->rtt_ns);
-	swift_link_size(link, sn, c->mss_bytes);
+	swift_link_size(link, c->mss_bytes);
 	sird_flow_init(&c->book, tcp_sk(sk)->rcv_nxt, swift_allowance(link, sk));
 	c->book.most = sird_earlier(c->book.most, tcp_sk(sk)->rcv_wup + tcp_sk(sk)->rcv_wnd);
 	c->served_bytes = link->clock_bytes;
@@ -437,7 +430,7 @@ static void swift_learn(struct swift_link *link, struct swift_credit *c, u32 byt
 	link->batch_bytes = sird_batch_feed(link->batch_bytes, bytes);
 	sird_loop_feed(&link->loop, sird_wire_bytes(bytes, c->mss_bytes), waited,
 		       READ_ONCE(link->mbps), link->rtt_ns, now_ns);
-	swift_link_size(link, swift_net_of(c->sk), c->mss_bytes);
+	swift_link_size(link, c->mss_bytes);
 	if (s->lent_bytes)
 		sird_used_feed(&s->used, bytes, link->loop.ns, now_ns);
 	else
@@ -743,6 +736,15 @@ void swift_link_init_book(struct swift_link *link)
 	hash_init(link->senders);
 	tasklet_setup(&link->kick, swift_kick);
 	swift_hrtimer_setup(&link->timer, swift_tick, CLOCK_MONOTONIC, HRTIMER_MODE_REL_SOFT);
+}
+
+/* Who waits does so by the old policy until something of his own moves. */
+void swift_link_set(struct swift_link *link, const struct sird_tunables *sird)
+{
+	spin_lock_bh(&link->lock);
+	link->sird = data_race(*sird); /* who writes calls this once more */
+	link->sized_mbps = 0;
+	spin_unlock_bh(&link->lock);
 }
 
 /* Both ends offered. Room for the option on data is taken off the MSS. */

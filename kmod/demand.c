@@ -40,8 +40,22 @@ static void swift_demand_at_once(struct sock *sk)
 }
 
 /*
+ * What the scale of the window adds to credit is not used. The next ACK tells the window anew,
+ * and is to be looked at as one that may: if its field is the last one's, TCP's fast path does not.
+ */
+static void swift_demand_trim(struct tcp_sock *tp, u32 queued_bytes, u32 window_bytes)
+{
+	u32 odd_bytes = sird_odd_bytes(queued_bytes, window_bytes, tp->mss_cache);
+
+	if (!odd_bytes)
+		return;
+	tp->snd_wnd -= odd_bytes;
+	tp->pred_flags = 0;
+}
+
+/*
  * TCP is about to send. Does it announce, because nothing is under way, nor known to the
- * receiver? What the scale of the window adds to credit is not used.
+ * receiver?
  */
 void swift_demand_before(struct sock *sk, struct swift_credit *c)
 {
@@ -57,7 +71,7 @@ void swift_demand_before(struct sock *sk, struct swift_credit *c)
 	if (c->announcing)
 		tcp_snd_cwnd_set(tp, 1);
 	else if (tp->packets_out) /* otherwise nothing else would tell of what is new */
-		tp->snd_wnd -= sird_odd_bytes(queued_bytes, window_bytes, tp->mss_cache);
+		swift_demand_trim(tp, queued_bytes, window_bytes);
 	swift_demand_at_once(sk);
 }
 

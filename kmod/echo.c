@@ -160,6 +160,14 @@ static unsigned int swift_tcp_offset(const struct sk_buff *skb, u8 pf)
 	return ip_hdr(skb)->protocol == IPPROTO_TCP ? ip_hdrlen(skb) : 0;
 }
 
+/* A length of 16 bits that is no more one would have to be told elsewhere, or not at all. */
+static bool swift_outgrows(const struct sk_buff *skb, u8 pf, unsigned int len)
+{
+	unsigned int told = pf == NFPROTO_IPV6 ? skb->len - sizeof(struct ipv6hdr) : skb->len;
+
+	return told <= U16_MAX && told + len > U16_MAX;
+}
+
 /*
  * Behind the options that are there: the headers move down into the headroom, which any skb of
  * TCP has, and leave the room behind them. Bytes that a clone shares with the retransmit queue
@@ -172,7 +180,7 @@ bool swift_insert_option(struct sk_buff *skb, u8 pf, const u8 *option, unsigned 
 	unsigned int header = th->doff * 4;
 
 	if (header + len > sizeof(*th) + SWIFT_OPT_SPACE || skb_headroom(skb) < len ||
-	    skb->ip_summed != CHECKSUM_PARTIAL ||
+	    skb->ip_summed != CHECKSUM_PARTIAL || swift_outgrows(skb, pf, len) ||
 	    swift_opt_is_signed((u8 *)(th + 1), header - sizeof(*th)))
 		return false;
 

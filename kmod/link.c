@@ -4,7 +4,7 @@
  * longer than a small one, what this host can know (swift_on_handshake), and what SIRD lends.
  *
  * Drivers are asked under RTNL, in process context, whenever a device or its carrier comes
- * up; flows read what was stored.
+ * up, or another device on top of it; flows read what was stored.
  */
 #include <linux/ethtool.h>
 #include <linux/netdevice.h>
@@ -100,28 +100,45 @@ static void swift_link_store(struct swift_net *sn, int ifindex, struct swift_lin
 		swift_link_put(old);
 }
 
-/* Of a device on which others may stand; referenced, or NULL. */
+/* In the caller's hands twice: for the table, and for himself. */
+static struct swift_link *swift_link_new(const struct swift_net *owner, int ifindex, u32 mbps)
+{
+	struct swift_link *link = kzalloc(sizeof(*link), GFP_KERNEL);
+
+	if (!link)
+		return NULL;
+	refcount_set(&link->refs, 2);
+	link->owner = owner;
+	link->ifindex = ifindex;
+	link->mbps = mbps;
+	swift_link_init_book(link);
+	swift_link_set(link, &owner->sird);
+	atomic_inc(&swift_links);
+	return link;
+}
+
+/*
+ * Of a device on which others may stand; referenced, or NULL. What is found under its name may
+ * be another's: of the one on which this one stood alone, before a second joined.
+ */
 static struct swift_link *swift_link_learn_base(struct net_device *dev)
 {
 	struct swift_net *sn = swift_net(dev_net(dev));
 	struct swift_link *link = xa_load(&sn->links, dev->ifindex);
 	u32 mbps = swift_link_rate(sn, dev);
 
-	if (link) { /* whose rate may come back, with its carrier */
-		WRITE_ONCE(link->mbps, mbps);
+	if (link && link->owner == sn && link->ifindex == dev->ifindex) {
+		WRITE_ONCE(link->mbps, mbps); /* which may come back, with its carrier */
 		swift_link_get(link);
 		return link;
 	}
-	if (!mbps)
+	link = mbps ? swift_link_new(sn, dev->ifindex, mbps) : NULL;
+	if (!link) {
+		swift_link_forget(sn, dev->ifindex);
 		return NULL;
-	link = kzalloc(sizeof(*link), GFP_KERNEL);
-	if (!link)
-		return NULL;
-	refcount_set(&link->refs, 2); /* the table's, and the caller's */
-	link->mbps = mbps;
-	swift_link_init_book(link);
-	atomic_inc(&swift_links);
+	}
 	swift_link_store(sn, dev->ifindex, link);
+	swift_link_set(link, &sn->sird); /* which may have changed before swift_links_set() saw it */
 	return link;
 }
 
@@ -175,7 +192,7 @@ static int swift_link_event(struct notifier_block *nb, unsigned long event, void
 {
 	struct net_device *dev = netdev_notifier_info_to_dev(info);
 
-	if (event == NETDEV_UP || event == NETDEV_CHANGE)
+	if (event == NETDEV_UP || event == NETDEV_CHANGE || event == NETDEV_CHANGEUPPER)
 		swift_links_learn();
 	else if (event == NETDEV_UNREGISTER)
 		swift_link_forget(swift_net(dev_net(dev)), dev->ifindex);
@@ -185,6 +202,20 @@ static int swift_link_event(struct notifier_block *nb, unsigned long event, void
 static struct notifier_block swift_link_notifier = {
 	.notifier_call = swift_link_event,
 };
+
+/* The namespace's settings changed: of its own devices' links, whoever receives through them. */
+void swift_links_set(struct swift_net *sn)
+{
+	struct swift_link *link;
+	unsigned long ifindex;
+
+	rcu_read_lock();
+	xa_for_each(&sn->links, ifindex, link) {
+		if (link->owner == sn)
+			swift_link_set(link, &sn->sird);
+	}
+	rcu_read_unlock();
+}
 
 /* --- Flows ------------------------------------------------------------------------------- */
 

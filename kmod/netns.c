@@ -167,7 +167,7 @@ static int swift_sysctl_sird(const struct ctl_table *ctl, int write, void *buffe
 			err = -EINVAL;
 		} else {
 			WRITE_ONCE(*(u32 *)ctl->data, value);
-			WRITE_ONCE(sn->sird_changes, sn->sird_changes + 1);
+			swift_links_set(sn);
 		}
 	}
 	mutex_unlock(&sn->lock);

@@ -27,6 +27,9 @@ struct swift_link {
 	refcount_t refs;
 	u32 mbps; /* 0 = no longer known */
 	struct rcu_head rcu;
+	/* The NIC: names only, as it may be gone (but for whoever finds the link under this name). */
+	const struct swift_net *owner;
+	int ifindex;
 
 	/* Sending. Who races here loses a segment's time. */
 	u64 busy_until_ns;
@@ -35,14 +38,14 @@ struct swift_link {
 
 	/* Receiving. */
 	spinlock_t lock ____cacheline_aligned_in_smp; /* of all that follows */
+	struct sird_tunables sird; /* the owner's, whoever receives through it */
 	struct sird_link size;
 	u32 rtt_ns; /* average of the senders', by bytes */
 	struct sird_loop loop; /* of credit */
 	u32 batch_bytes; /* what arrives as one, on average */
 	u32 held; /* senders without room that a longer loop would give some */
-	u32 sized_loop_ns; /* that size is for, */
-	u32 sized_mbps;
-	u32 sized_for; /* and the namespace's settings */
+	u32 sized_loop_ns; /* that size is for */
+	u32 sized_mbps; /* 0 = it is to be found anew */
 	u32 retry_ns; /* until sockets that were owned are tried again */
 	u32 lent_bytes; /* b */
 	u32 grants;
@@ -121,6 +124,7 @@ static inline bool swift_has_credit(const struct sock *sk)
 int swift_credit_start(void);
 void swift_credit_stop(void);
 void swift_link_init_book(struct swift_link *link);
+void swift_link_set(struct swift_link *link, const struct sird_tunables *sird);
 bool swift_credit_begin(struct sock *sk);
 void swift_credit_end(struct sock *sk);
 struct swift_credit *swift_credit_of(const struct sock *sk);

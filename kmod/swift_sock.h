@@ -99,7 +99,6 @@ struct swift_net {
 	u32 echo;
 	u32 credit;
 	struct sird_tunables sird;
-	u32 sird_changes; /* of what is above */
 	struct ctl_table *sysctls;
 	struct ctl_table_header *sysctl_header;
 	struct swift_handshakes *handshakes; /* NULL until echo was 1 once */
@@ -220,6 +219,7 @@ void swift_link_unregister(void);
 u32 swift_link_mbps(const struct sock *sk);
 void swift_links_forget(struct swift_net *sn);
 void swift_links_learn(void);
+void swift_links_set(struct swift_net *sn);
 void swift_links_wait(void);
 
 /* clock.c */
