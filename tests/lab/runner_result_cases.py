@@ -3,9 +3,10 @@
 
 import os
 import pathlib
+import re
 import tempfile
 
-from lab import cli, experiment, params, results, text
+from lab import cli, experiment, params, report, results, text
 from runner_common import RAW, cases_of, entry, mistake, near, same, says
 
 
@@ -101,6 +102,19 @@ def report__has_nothing_set_beside_it():
         says(mistake(cli.beside, [{"experiment": "y"}], path), path, "no y")
         results.write(path, results.dump({"version": results.VERSION, "experiments": [result("defaults", 0, 1, 0.5)]}))
         says(mistake(cli.beside, [result("t1", 0, 1)], path), path, "x has scale 0.5; expected 1")
+
+
+def plots__name_each_line_or_laws_and_cases():
+    def names(laws, cases):
+        runs = [{"cc": cc, "case": case, "plot": {"flow_bps": [1, 3]}} for cc in laws for case in cases]
+        with report.plt.rc_context(report.STYLE):
+            got = report.plot_shares({"parameters": {"ccs": laws, "cases": dict.fromkeys(cases)}, "summary": [], "runs": runs})
+        return re.findall(r'text-anchor: start"[^>]*>([^<]*)</text>', got)
+
+    same(names(["swift", "bbr"], ["a", "b"]), ["swift/a", "swift/b", "bbr/a", "bbr/b"])
+    many = [f"c{i}" for i in range(7)]
+    same(names(["swift", "bbr"], many), ["swift", "bbr", *many])
+    same(names(["swift", "bbr"], [f"c{i}" for i in range(9)]), ["swift", "bbr"])  # more cases than dashes
 
 
 def compare__tells_what_moved():

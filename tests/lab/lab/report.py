@@ -19,6 +19,8 @@ from . import text  # noqa: E402
 TEMPLATE = pathlib.Path(__file__).with_name("report.html.j2")
 GREY = "#868686"  # as far from white as from black
 COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6bb1", "#999933"]
+DASHES = ["-", "--", ":", "-.", (0, (6, 1)), (0, (3, 1, 1, 1, 1, 1)), (0, (1, 1)), (0, (8, 4))]
+NAMES_MOST = 12  # in a legend
 STYLE = {"font.size": 9, "svg.fonttype": "none", "svg.hashsalt": "lab", "axes.spines.top": False,
          "axes.spines.right": False, "lines.linewidth": 1.8,
          **{key: GREY for key in ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color",
@@ -71,7 +73,7 @@ def finish(figure, axes, from_zero=False, notes=()):
             axis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
             axis.set_major_formatter("{x:g}")
             axis.set_minor_formatter(ticker.NullFormatter())
-    if 1 < len(axes.get_legend_handles_labels()[1]) <= 12:
+    if 1 < len(axes.get_legend_handles_labels()[1]) <= NAMES_MOST:
         axes.legend(frameon=False, fontsize=8)
     keep_apart(notes)
     return svg(figure)
@@ -132,14 +134,26 @@ def first_runs(result):
     return list(seen.values())
 
 
+def plot_each(axes, result, points_of):
+    """A line for the first run of each law and case: of each its colour and name; where they are too many
+    for that, laws have colours and cases have dashes."""
+    lines = [(run, points) for run in first_runs(result) if (points := points_of(run))]
+    many, laws = len(lines) > NAMES_MOST, colours(result)
+    dashes = dict(zip(dict.fromkeys(run["case"] for run, _ in lines), DASHES * 10))
+    by_law = many or len(result["parameters"]["cases"]) == 1
+    for i, (run, points) in enumerate(lines):
+        axes.plot(*zip(*points), color=laws[run["cc"]] if by_law else COLOURS[i % 8],
+                  label=None if many else text.label(run), **{"linestyle": dashes[run["case"]], "linewidth": 1.2} if many else {})
+    if many:
+        for cc in dict.fromkeys(run["cc"] for run, _ in lines):
+            axes.plot([], [], color=laws[cc], label=cc)
+        for case, dash in dashes.items() if len(dashes) <= len(DASHES) else ():
+            axes.plot([], [], color=GREY, linestyle=dash, linewidth=1.2, label=case)
+
+
 def plot_tail(result):
     figure, axes = axes_of(xlabel="round trip, us", ylabel="part that took longer", xscale="log", yscale="log")
-    runs = first_runs(result)
-    for i, run in enumerate(runs):
-        points = [(x / 1e3, y) for x, y in run["plot"]["rtt_tail"] if x and y > 0]
-        if points:
-            colour = colours(result)[run["cc"]] if len(result["parameters"]["cases"]) == 1 else COLOURS[i % 8]
-            axes.plot(*zip(*points), color=colour, label=text.label(run))
+    plot_each(axes, result, lambda run: [(x / 1e3, y) for x, y in run["plot"]["rtt_tail"] if x and y > 0])
     return finish(figure, axes)
 
 
@@ -156,13 +170,12 @@ def plot_series(run, result):
 
 def plot_shares(result):
     """Rates of the flows, sorted."""
+    def points_of(run):
+        rates = run["plot"].get("flow_bps") or []
+        return [(r * len(rates) / sum(rates), (k + 1) / len(rates)) for k, r in enumerate(rates) if sum(rates)]
+
     figure, axes = axes_of(xlabel="rate of a flow over the mean", ylabel="part of the flows below")
-    for i, run in enumerate(first_runs(result)):
-        rates = run["plot"].get("flow_bps")
-        if rates and sum(rates):
-            mean = sum(rates) / len(rates)
-            axes.plot([r / mean for r in rates], [(k + 1) / len(rates) for k in range(len(rates))],
-                      color=COLOURS[i % 8], label=text.label(run))
+    plot_each(axes, result, points_of)
     axes.set_xlim(left=0)
     return finish(figure, axes)
 
