@@ -88,7 +88,8 @@ std::ptrdiff_t lines(const std::string &s)
 TEST_F(Cli, wrong_usage_is_one_line_and_2)
 {
 	for (const char *arguments :
-	     {"", "flwos", "--bogus", "flows --bogus", "flows extra", "flows --sort colour", "flows --top",
+	     {"", "''", "enable --module= --dry-run", "tune --bpf= --undo", "tune --bpf '' --undo", "bpf set x --prefix '' ai_milli=1", "ab h --rr-every ''",
+	      "flwos", "--bogus", "flows --bogus", "flows extra", "flows --sort colour", "flows --top",
 	      "flows --top x", "flows --watch 0", "flows --dst 10.0.0.0/40", "enable --set x=1", "probe",
 	      "probe --size 1 h", "probe --respond h", "probe --stamp h", "probe h:0",
 	      "enable --set ai_milli=0", "enable --qdisc cake", "enable --default --no-default", "doctor --target-ns 5us", "doctor --peer :1",
@@ -114,7 +115,17 @@ TEST_F(Cli, the_first_unknown_option_is_named_and_not_its_value)
 	EXPECT_EQ(swiftctl("flows --tpo 3 --bogus").err, "swiftctl flows: unknown option --tpo; see swiftctl flows --help\n");
 	EXPECT_EQ(swiftctl("pods --wtach 3").err, "swiftctl pods: unknown option --wtach; see swiftctl pods --help\n");
 	EXPECT_EQ(swiftctl("ab --cc").err, "swiftctl ab: --cc: a value is missing (NAME,...); see swiftctl ab --help\n");
+	EXPECT_EQ(swiftctl("enable --module= --dry-run").err, "swiftctl enable: --module without a value; see swiftctl enable --help\n");
+	EXPECT_EQ(swiftctl("tune --undo --bpf ''").err, "swiftctl tune: an empty word after --bpf (allowed: none); see swiftctl tune --help\n");
 	EXPECT_EQ(swiftctl("flows extra").err, "swiftctl flows: unexpected argument extra; see swiftctl flows --help\n");
+}
+
+TEST_F(Cli, what_cannot_be_said_is_complained_of)
+{
+	const Ran ran = shell(SWIFTCTL " enable --dry-run" + loaded() + " >/dev/full");
+
+	EXPECT_EQ(ran.status, 1);
+	EXPECT_EQ(ran.err, "swiftctl enable: cannot write to the standard output; nothing was changed\n");
 }
 
 TEST_F(Cli, help_and_version)
@@ -282,7 +293,7 @@ TEST_F(Cli, netns_that_is_none)
 		const Ran ran = swiftctl(verb + " --netns ''" + loaded());
 
 		EXPECT_EQ(ran.status, 2);
-		EXPECT_EQ(ran.err.find("swiftctl " + verb + ": --netns: '' (allowed: a name"), 0U) << ran.err;
+		EXPECT_EQ(ran.err.find("swiftctl " + verb + ": an empty word after --netns"), 0U) << ran.err;
 		EXPECT_EQ(lines(ran.err), 1);
 	}
 }

@@ -272,6 +272,116 @@ TEST(disable, after_a_reboot_undoes_what_persisted)
 	EXPECT_EQ(s.world(), before);
 }
 
+// The kernel's own fq then, which has no handle, and cannot be deleted.
+TEST(disable, after_a_reboot_has_the_qdisc_that_was_before)
+{
+	FakeSystem s;
+	const auto before = s.world();
+
+	ASSERT_FALSE(enable(s, everything()).error);
+	s.files[boot_id_file] = "another\n";
+	s.devs["eth0"] = {false, "fq", false, "{}"};
+	s.devs["eth1"] = {true, "fq", false, "{}"};
+	const Outcome o = disable(s, s, {});
+
+	ASSERT_FALSE(o.error) << o.error->text();
+	EXPECT_EQ(s.devs["eth0"].kind, before.second.at("eth0").kind);
+	EXPECT_EQ(s.devs["eth1"].kind, before.second.at("eth1").kind);
+	EXPECT_TRUE(o.notes.empty()) << o.notes.front();
+}
+
+// Tunables bind each other: what was set last goes first.
+TEST(disable, puts_back_in_reverse)
+{
+	FakeSystem s;
+	EnableOptions o;
+
+	o.set = {"fs_max_cwnd_milli=10000000", "fs_min_cwnd_milli=1000000"};
+	ASSERT_FALSE(enable(s, o).error);
+	const Outcome undone = disable(s, s, {});
+	std::vector<std::string> order;
+
+	ASSERT_FALSE(undone.error);
+	for (const Event &e : undone.events)
+		if (e.item.key.find("fs_m") != std::string::npos)
+			order.push_back(e.item.key.substr(e.item.key.rfind('.') + 1));
+	EXPECT_EQ(order, (std::vector<std::string>{"fs_min_cwnd_milli", "fs_max_cwnd_milli"}));
+}
+
+// What it remembers could not be written: no reason to leave the qdisc.
+TEST(disable, of_a_full_disk_puts_all_back)
+{
+	struct Full : FakeSystem {
+		bool full = false;
+
+		Result<void> replace_file(const std::string &path, const std::string &content, unsigned mode) override
+		{
+			return full && path.starts_with("/var/lib") ? errno_error("cannot write " + path, ENOSPC) :
+								      FakeSystem::replace_file(path, content, mode);
+		}
+	} s;
+	const auto before = s.world();
+
+	ASSERT_FALSE(enable(s, everything()).error);
+	s.full = true;
+	(void)disable(s, s, {});
+	EXPECT_EQ(s.world().second, before.second);
+	EXPECT_EQ(value(s, "/proc/sys/net/core/default_qdisc"), "pfifo_fast");
+}
+
+TEST(enable, of_a_disk_that_cannot_be_written_says_that_all_is_as_before)
+{
+	struct ReadOnly : FakeSystem {
+		Result<void> replace_file(const std::string &path, const std::string &, unsigned) override
+		{
+			return errno_error("cannot write " + path, EROFS);
+		}
+	} s;
+	const auto before = s.world();
+
+	s.load();
+	const Outcome o = enable(s, everything());
+
+	ASSERT_TRUE(o.error);
+	EXPECT_TRUE(o.rolled_back);
+	EXPECT_EQ(s.devs, before.second);
+}
+
+TEST(enable, what_persists_is_what_is_set_by_any_run)
+{
+	constexpr const char *file = "/etc/sysctl.d/90-tcp_swift.conf";
+	FakeSystem s;
+	EnableOptions second;
+
+	ASSERT_FALSE(enable(s, everything()).error);
+	second.set = {"dscp=26"};
+	second.qdisc = "keep";
+	second.no_default = true;
+	second.persist = true;
+	ASSERT_FALSE(enable(s, second).error);
+	const std::string text = s.files[file];
+
+	for (const char *line : {"tcp_swift.echo = 1\n", "tcp_swift.base_target_ns = 60000\n", "tcp_swift.dscp = 26\n",
+				 "default_qdisc = fq\n", "tcp_congestion_control = swift\n"})
+		EXPECT_NE(text.find(line), std::string::npos) << line << text;
+	// Not what somebody else has set since.
+	s.files[echo_path] = "0\n";
+	second.set = {"dscp=10"};
+	ASSERT_FALSE(enable(s, second).error);
+	EXPECT_EQ(s.files[file].find("echo"), std::string::npos) << s.files[file];
+	EXPECT_NE(s.files[file].find("tcp_swift.dscp = 10\n"), std::string::npos);
+	EXPECT_EQ(s.files[file].find("dscp = 26"), std::string::npos);
+
+	// Nor in the place of what could not be put back.
+	FakeSystem other;
+
+	other.files[file] = "# f\374r uns\n";
+	const Outcome o = enable(other, everything());
+	ASSERT_TRUE(o.error);
+	EXPECT_NE(o.error->text().find("is not UTF-8"), std::string::npos) << o.error->text();
+	EXPECT_EQ(other.files[file], "# f\374r uns\n");
+}
+
 TEST(disable, after_a_reboot_there_is_nothing_to_undo_of_what_did_not_persist)
 {
 	FakeSystem s;

@@ -510,6 +510,35 @@ TEST_F(PolicyRunTest, RootsToolsUndoIt)
 	EXPECT_FALSE(system.files.contains(policy_record_path("7")));
 }
 
+// Who tunes meanwhile holds the target's lock: nothing is forgotten.
+TEST_F(PolicyRunTest, UndoneWhileSomebodyHoldsATargetIsAnErrorAndCanBeTriedAgain)
+{
+	const std::string before = world();
+
+	ASSERT_TRUE(apply(policy(module_rule(30000))));
+	const std::string set = world();
+
+	run.reset();
+	auto held = system.lock("/run/tcp_swift/tune-sysctl-7.lock");
+	ASSERT_TRUE(held);
+	auto busy = PolicyRun::begin(system, real_places(system, variants, "7", 0), "7", false);
+
+	ASSERT_TRUE(busy);
+	const auto done = (*busy)->undo();
+	ASSERT_FALSE(done);
+	EXPECT_NE(done.error().text().find("try again"), std::string::npos) << done.error().text();
+	EXPECT_EQ(world(), set);
+	// swiftd, which began while it was held, ends it: what was before is not forgotten either.
+	ASSERT_TRUE((*busy)->end("guard", "worse", now_s + 1, true));
+	busy->reset();
+	*held = nullptr;
+	auto again = PolicyRun::begin(system, real_places(system, variants, "7", 0), "7", false);
+
+	ASSERT_TRUE(again);
+	ASSERT_TRUE((*again)->undo());
+	EXPECT_EQ(world(), before);
+}
+
 TEST(PolicyScopes, TheLongestPrefixCounts)
 {
 	FlowSet set = flows(20'000);

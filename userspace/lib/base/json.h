@@ -17,6 +17,14 @@ inline std::string json_text(const Json &j, bool one_line = false)
 	return j.dump(one_line ? -1 : 2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
+// Would json_text() keep it as it is?
+inline bool is_utf8(const std::string &text)
+{
+	const Json j = text;
+
+	return j.dump(-1, ' ', false, Json::error_handler_t::ignore) == j.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
 // Of an object, if it has a text there.
 inline std::optional<std::string> text_member(const Json &j, const char *key)
 {

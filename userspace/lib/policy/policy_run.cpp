@@ -72,6 +72,8 @@ void PolicyRun::recall()
 
 			gone.place = make_place_(p.of, p.prefix);
 			gone.lost = held.error().text();
+			if (held.error().code == EWOULDBLOCK)
+				gone.busy = prefixed(gone.place->name() + ": ", Result<void>(held.error())).error();
 			held_.push_back(std::move(gone));
 			continue;
 		}
@@ -286,7 +288,7 @@ void PolicyRun::forget_spent()
 	for (std::size_t i = record_.places.size(); i-- > 0;) {
 		const auto &p = record_.places[i];
 
-		if (p.ruled || (p.now != p.base && held_[i].lost.empty()) || p.old != p.base)
+		if (p.ruled || held_[i].busy || (p.now != p.base && held_[i].lost.empty()) || p.old != p.base)
 			continue;
 		record_.places.erase(record_.places.begin() + static_cast<std::ptrdiff_t>(i));
 		held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(i));
@@ -320,7 +322,12 @@ Result<void> PolicyRun::end(const std::string &by, const std::string &why, doubl
 	next.since_s = now_s;
 	next.previous.clear();
 	next.acquitted = true;
-	for (auto &p : next.places) {
+	for (std::size_t i = 0; i < next.places.size(); i++) {
+		auto &p = next.places[i];
+
+		p.ruled = false;
+		if (held_[i].busy) // as it is, for undo()
+			continue;
 		p.now = before.policy ? p.old : p.base;
 		p.old = p.base;
 		p.ruled = p.now != p.base;
@@ -334,6 +341,9 @@ Result<void> PolicyRun::end(const std::string &by, const std::string &why, doubl
 
 Result<void> PolicyRun::undo()
 {
+	for (const Held &h : held_)
+		if (h.busy)
+			return *h.busy; // the record is all that knows what was before
 	RETURN_IF_ERROR(write(record_, &PolicyRecord::Place::base));
 	return files_.remove_file(policy_record_path(netns_));
 }

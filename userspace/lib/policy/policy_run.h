@@ -59,6 +59,7 @@ private:
 		std::shared_ptr<void> lock;
 		PlaceValues expected; // what was last seen or set
 		std::string lost; // why it is not the policy's any more
+		std::optional<Error> busy; // or only for now: somebody holds it
 	};
 
 	PolicyRun(Files &files, MakePlace make_place, std::string netns);

@@ -61,6 +61,11 @@ struct State {
 	{
 		return running && (now == trial || now == from) && !(now == kept);
 	}
+	// Or somebody else has set it since.
+	[[nodiscard]] bool knows(const TargetSettings &now) const
+	{
+		return now == before || now == kept || now == from || now == trial;
+	}
 };
 
 // Both want it, whoever keeps the records.
@@ -260,7 +265,8 @@ Result<std::unique_ptr<TuneRun>> TuneRun::begin(Files &files, TargetKnob &knob,
 
 	ASSIGN_OR_RETURN(auto state, load_state(files, knob));
 	if (state) {
-		run->before_ = state->before;
+		if (state->knows(now))
+			run->before_ = state->before;
 		run->serial_ = state->serial + 1;
 		// Not what somebody has set since.
 		if (state->left(now)) {
@@ -448,26 +454,31 @@ void TuneRun::let_go()
 {
 	if (!tuner_)
 		return;
-	tuner_.reset();
 	const auto there = knob_.read();
 
 	// If it cannot be read, or could not for a moment: what is tried is in force, for all that
 	// is known, and the next run puts back what was kept.
-	if (!there || *there == now_)
-		return;
-	now_ = *there;
-	(void)!save(false, now_); // a next run would put back what it takes for a killed one's
+	if (there && *there != now_) {
+		(void)!save(false, now_); // a next run would put back what it takes for a killed one's
+		now_ = *there;
+	}
+	tuner_.reset();
 }
 
-Result<TargetSettings> TuneRun::undo(Files &files, TargetKnob &knob)
+Result<TuneRun::Undone> TuneRun::undo(Files &files, TargetKnob &knob)
 {
 	ASSIGN_OR_RETURN(const auto lock, hold(files, knob));
 	ASSIGN_OR_RETURN(auto state, load_state(files, knob));
 	if (!state)
 		return Error{"no tuning of " + knob.name() + " has changed anything"};
+	ASSIGN_OR_RETURN(const auto there, knob.read());
+	if (!state->knows(there)) {
+		RETURN_IF_ERROR(forget(files, knob));
+		return Undone{there, true};
+	}
 	RETURN_IF_ERROR(knob.write(state->before));
 	RETURN_IF_ERROR(forget(files, knob));
-	return state->before;
+	return Undone{state->before, false};
 }
 
 } // namespace swift

@@ -80,8 +80,13 @@ public:
 	// Keeps what was found (@restore: puts back what was there before the first run).
 	Result<std::vector<TuneEvent>> end(const std::string &reason, bool restore);
 
-	// What was there before the last run that kept something; an Error if there is none. For root's tools.
-	static Result<TargetSettings> undo(Files &files, TargetKnob &knob);
+	struct Undone {
+		TargetSettings now;
+		bool others; // left alone: somebody else has set it since
+	};
+	// Back to what was there before the first run (a later one, if somebody else has set the target between the
+	// two); an Error if none has changed anything. For root's tools.
+	static Result<Undone> undo(Files &files, TargetKnob &knob);
 
 private:
 	TuneRun(Files &files, TargetKnob &knob, const TuneOptions &options,

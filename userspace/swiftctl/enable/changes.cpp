@@ -73,9 +73,11 @@ std::string quoted(const std::string &s)
 Result<void> restore_qdisc(System &system, const std::string &dev, const std::string &value)
 {
 	const Item item{Kind::qdisc, dev};
+	ASSIGN_OR_RETURN(const auto there, root_qdisc(system, dev));
 
-	// Without a root qdisc the kernel attaches its default, which is what was there.
-	RETURN_IF_ERROR(run(system, {"tc", "qdisc", "del", "dev", dev, "root"}));
+	// Without a root qdisc the kernel attaches its default, which is what was there. A default cannot be deleted.
+	if (there.by_hand)
+		RETURN_IF_ERROR(run(system, {"tc", "qdisc", "del", "dev", dev, "root"}));
 
 	ASSIGN_OR_RETURN(auto now, current(system, item));
 	if (same(item, now, value))

@@ -16,6 +16,7 @@
 #include <cerrno>
 
 #include "diag.h"
+#include "json.h"
 #include "shell_word.h"
 #include "text.h"
 #include "tunables.h"
@@ -100,17 +101,42 @@ std::string with_swift(const std::string &allowed)
 	return fmt::format("{}", fmt::join(list, " "));
 }
 
-std::string sysctl_file_text(const EnableOptions &options, const std::vector<Setting> &set,
-			     const std::string &allowed)
+// What of this host's sysctls is as earlier runs have set it, and this one does not set.
+std::vector<Setting> set_before(const System &system, const std::vector<Change> &remembered, const std::vector<Setting> &set)
+{
+	std::vector<Setting> all;
+
+	for (const Change &c : remembered) {
+		if (c.item.kind != Kind::sysctl || !c.item.key.starts_with(sysctl_prefix))
+			continue;
+		const std::string name = c.item.key.substr(sysctl_prefix.size());
+		const auto now = read_sysctl(system, c.item.key);
+
+		if (now && std::find(c.written.begin(), c.written.end(), *now) != c.written.end() &&
+		    std::none_of(set.begin(), set.end(), [&](const Setting &s) { return s.name == name; }))
+			all.push_back({name, *now});
+	}
+	return all;
+}
+
+bool set_before(const System &system, const std::vector<Change> &remembered, std::string_view key, std::string_view value)
+{
+	const auto now = read_sysctl(system, std::string(key));
+
+	return now && *now == value &&
+	       std::any_of(remembered.begin(), remembered.end(), [&](const Change &c) { return c.item.key == key; });
+}
+
+std::string sysctl_file_text(bool fq, bool default_cc, const std::vector<Setting> &set, const std::string &allowed)
 {
 	std::string text = "# Written by `swiftctl enable --persist`; `swiftctl disable` removes it.\n";
 
 	for (const Setting &s : set)
 		text += fmt::format("{}{} = {}\n", sysctl_prefix, s.name, s.value);
-	if (options.qdisc == "fq")
+	if (fq)
 		text += fmt::format("{} = fq\n", default_qdisc_sysctl);
 	text += fmt::format("{} = {}\n", allowed_cc_sysctl, allowed);
-	if (!options.no_default)
+	if (default_cc)
 		text += fmt::format("{} = {}\n", default_cc_sysctl, cc_name);
 	return text;
 }
@@ -158,6 +184,8 @@ private:
 			ASSIGN_OR_RETURN(lock, system_.lock(changes_lock_path));
 			ASSIGN_OR_RETURN(outcome_.notes, state_.settle());
 			ASSIGN_OR_RETURN(remembered_, state_.load());
+		} else if (auto remembered = state_.load()) { // root's to read
+			remembered_ = std::move(*remembered);
 		}
 
 		const std::vector<Change> before = remembered_;
@@ -193,7 +221,14 @@ private:
 		if (!options_.persist)
 			return {};
 		RETURN_IF_ERROR(step({Kind::file, modules_file}, "tcp_swift\n"));
-		return step({Kind::file, sysctl_file}, sysctl_file_text(options_, set, with));
+
+		std::vector<Setting> all = set_before(system_, remembered_, set);
+
+		all.insert(all.end(), set.begin(), set.end());
+		return step({Kind::file, sysctl_file},
+			    sysctl_file_text(options_.qdisc == "fq" || set_before(system_, remembered_, default_qdisc_sysctl, "fq"),
+					     !options_.no_default || set_before(system_, remembered_, default_cc_sysctl, cc_name),
+					     all, with));
 	}
 
 	Result<void> load_module()
@@ -238,6 +273,8 @@ private:
 			outcome_.events.push_back({item, now, now, "already"});
 			return {};
 		}
+		if (item.kind == Kind::file && now && !is_utf8(*now))
+			return Error{item.key + " is not UTF-8, and could not be put back as it is: move it away first"};
 		if (options_.dry_run) {
 			for (std::string &line : commands_from_here(options_.netns, item, wanted, options_.module_file))
 				outcome_.dry_lines.push_back(std::move(line));
@@ -300,6 +337,11 @@ private:
 	{
 		bool whole = true;
 
+		if (done_.empty()) {
+			outcome_.rolled_back = true;
+			return;
+		}
+		std::reverse(done_.begin(), done_.end()); // what was set last may want what was set first
 		std::stable_sort(done_.begin(), done_.end(), [](const Done &a, const Done &b) {
 			return undo_rank(a.item) < undo_rank(b.item);
 		});
@@ -400,6 +442,7 @@ private:
 		if (left.empty())
 			outcome_.notes.emplace_back("nothing to undo: swiftctl enable has changed nothing "
 						    "here");
+		std::reverse(left.begin(), left.end()); // tunables bind each other
 		std::stable_sort(left.begin(), left.end(), [](const Change &a, const Change &b) {
 			return undo_rank(a.item) < undo_rank(b.item);
 		});
@@ -476,7 +519,7 @@ private:
 			return true;
 		}
 		// With the wrong default in place it would come back as the wrong kind.
-		if (item.kind == Kind::qdisc && outcome_.error) {
+		if (item.kind == Kind::qdisc && wrong_default_) {
 			outcome_.events.push_back({item, *now, *now, "left"});
 			return false;
 		}
@@ -504,6 +547,7 @@ private:
 		else
 			outcome_.notes.push_back(error.text());
 		outcome_.events.push_back({item, {}, {}, "failed"});
+		wrong_default_ |= item.key == default_qdisc_sysctl;
 		return false;
 	}
 
@@ -511,6 +555,7 @@ private:
 	Sockets &sockets_;
 	const DisableOptions &options_;
 	StateFile state_;
+	bool wrong_default_ = false; // of queueing disciplines
 	Outcome outcome_;
 };
 

@@ -49,16 +49,19 @@ Result<int> finish(const Verb &verb, const Outcome &outcome, bool dry_run, bool 
 {
 	if (outcome.error && outcome.usage)
 		return usage_error(*outcome.error);
+	const Error unheard{fmt::format("cannot write to the standard output; {}",
+					changed(outcome) ? "what was done stays done" : "nothing was changed")};
+
 	if (json) {
 		if (!print(outcome_json(outcome, dry_run)))
-			return exit_failed;
+			return unheard;
 	} else {
 		std::string out = outcome_text(outcome, dry_run);
 
 		if (!outcome.error && !dry_run && changed(outcome))
 			out += success;
 		if (!print(out))
-			return exit_failed;
+			return unheard;
 		for (const std::string &text : outcome.notes)
 			note(verb, text);
 	}

@@ -316,8 +316,11 @@ Result<std::vector<Change>> StateFile::load() const
 {
 	ASSIGN_OR_RETURN(auto own, read(own_path()));
 	if (own && own->boot_id != boot_id(system_)) { // all but files went with the boot
-		if (initial_ && lasts(own->changes))
+		if (initial_ && lasts(own->changes)) {
+			for (Change &c : own->changes)
+				c.left_as.clear(); // that qdisc, too: the kernel's default is one of ours now
 			return std::move(own->changes);
+		}
 		own.reset();
 	}
 	if (own && own->netns == place_.cookie)

@@ -146,7 +146,9 @@ Result<int> undo(const PolicyOptions &options, const System &system, Files &file
 		note(policy_verb, each + ": left alone");
 	if (options.json)
 		return leave(json_text({{"undone", any}, {"left", lost}}, true));
-	return leave(any ? "targets are as before the policy\n" : "forgotten: no policy was in force\n");
+	return leave(!any	    ? "forgotten: no policy was in force\n" :
+		     lost.empty() ? "targets are as before the policy\n" :
+				    "all other targets are as before the policy\n");
 }
 
 } // namespace
@@ -229,8 +231,8 @@ std::string show_text(const PolicyRecord &record, const std::vector<PolicyTarget
 	}
 	if (const auto ended = record.ended.empty() ? std::nullopt : parse_policy(record.ended, 0).policy)
 		text += fmt::format("ended     {} by {}, at {}, by {}: {}\n", ended->version, ended->author,
-				    utc_text(static_cast<std::int64_t>(record.ended_s)), record.ended_by,
-				    record.ended_why);
+				    utc_text(static_cast<std::int64_t>(record.ended_s)), printable(record.ended_by),
+				    printable(record.ended_why));
 	table.columns = {{"TARGET"}, {"POLICY"}, {"NOW"}};
 	for (const PolicyTarget &t : targets) {
 		if (!t.place.ruled)

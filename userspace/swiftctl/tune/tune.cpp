@@ -9,6 +9,7 @@
 #include "json.h"
 #include "netns.h"
 #include "say.h"
+#include "shell_word.h"
 #include "terminal.h"
 #include "text.h"
 #include "watch.h"
@@ -130,11 +131,12 @@ private:
 		kept.policy = "static";
 		kept.base_target_ns = run_.tuner().kept_ns();
 		return leave(fmt::format("kept      base_target_ns={} (was {}, {}); to put it back: "
-					 "swiftctl tune --undo{}{}\n",
+					 "swiftctl tune --undo{}{}{}\n",
 					 kept.base_target_ns, run_.before().base_target_ns,
 					 run_.before().policy,
 					 options_.variant.empty() ? "" : " --bpf " + options_.variant,
-					 options_.dst.empty() ? "" : " --dst " + options_.dst));
+					 options_.dst.empty() ? "" : " --dst " + options_.dst,
+					 options_.netns.empty() ? "" : " --netns " + shell_word(options_.netns)));
 	}
 
 	// Of a tuning that ends for another reason than its own; why goes to the caller.
@@ -194,11 +196,13 @@ private:
 
 Result<int> undo(TargetKnob &knob, Files &files)
 {
-	ASSIGN_OR_RETURN(auto before, TuneRun::undo(files, knob));
+	ASSIGN_OR_RETURN(const auto undone, TuneRun::undo(files, knob));
+	const TargetSettings &now = undone.now;
 
-	return leave(fmt::format("{}: target_policy={} base_target_ns={} hop_target_ns={}, as before\n",
-				 knob.name(), before.policy, before.base_target_ns,
-				 before.hop_target_ns));
+	return leave(fmt::format("{}: target_policy={} base_target_ns={} hop_target_ns={}, {}\n", knob.name(), now.policy,
+				 now.base_target_ns, now.hop_target_ns,
+				 undone.others ? "which somebody else has set since: left alone, the tuning is forgotten" :
+						 "as before"));
 }
 
 } // namespace

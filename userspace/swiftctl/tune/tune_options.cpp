@@ -45,7 +45,7 @@ void add_options(CLI::App &verb, TuneVerbOptions &o)
 		->type_name("SECONDS")
 		->needs(keep_on);
 	verb.add_flag("--restore", o.restore, "At the end put back what was there before");
-	verb.add_flag("--undo", o.undo, "Put back what was there before the last tuning");
+	verb.add_flag("--undo", o.undo, "Put back what was there before tuning");
 	add_netns(verb, o.netns);
 	add_json(verb, o.json, "JSON; one object per line for each event");
 }
