@@ -499,10 +499,13 @@ static __always_inline u32 swift_init_cwnd_pkts(const struct sock *sk)
 {
 	struct inet_connection_sock *icsk = inet_csk(sk);
 	const struct dst_entry *dst = sk->sk_dst_cache;
-	u32 cwnd = tcp_sk(sk)->snd_cwnd;
+	const struct tcp_sock *tp = tcp_sk(sk);
+	u32 cwnd = tp->snd_cwnd;
 	u32 route_cwnd = 0;
 
-	if (BPF_CORE_READ_BITFIELD(icsk, icsk_ca_initialized) || cwnd == 1)
+	/* As swift_ran_before(). */
+	if (BPF_CORE_READ_BITFIELD(icsk, icsk_ca_initialized) ||
+	    tp->data_segs_out > BPF_CORE_READ_BITFIELD(tp, syn_data) || cwnd == 1)
 		return cwnd;
 	if (dst) /* the two low bits are flags */
 		bpf_probe_read_kernel(&route_cwnd, sizeof(route_cwnd),

@@ -231,8 +231,10 @@ struct tcp_sock {
 	u32 delivered_ce;
 	u32 undo_marker;
 	u32 max_packets_out;
+	u32 data_segs_out;
 	u8 ecn_flags;
 	u8 is_cwnd_limited : 1;
+	u8 syn_data : 1;
 	struct minmax rtt_min;
 	struct tcp_rack rack;
 };

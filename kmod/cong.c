@@ -396,6 +396,64 @@ static __always_inline void swift_learn(const struct swift_sock *ss, const struc
 		swift_path_learn(ss->path_key, p, now_ns, delay_ns, luck_ns);
 }
 
+/* With the RTTs' variance, which TCP never lets fall below the least RTO, nor raises to it. */
+static void swift_change_rto_min(struct sock *sk, u32 least_jiffies)
+{
+	struct inet_connection_sock *icsk = inet_csk(sk);
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	WRITE_ONCE(icsk->icsk_rto_min, least_jiffies);
+	if (!tp->srtt_us)
+		return;
+	tp->rttvar_us = max(tp->mdev_us, tcp_rto_min_us(sk));
+	tp->mdev_max_us = tp->rttvar_us;
+	if (!icsk->icsk_backoff)
+		icsk->icsk_rto = min(__tcp_set_rto(tp), TCP_RTO_MAX);
+}
+
+/*
+ * TCP waits 200 ms at the least, because ACKs may be delayed. A peer with an echo sends them at
+ * once (3.6). A route's rto_min goes before ours, as before any.
+ */
+static void swift_set_rto_min(struct sock *sk, struct swift_sock *ss)
+{
+	u32 least_jiffies = usecs_to_jiffies(READ_ONCE(swift_net_of(sk)->rto_min_us));
+	u32 before_jiffies = inet_csk(sk)->icsk_rto_min;
+
+	if (!ss->echo_on || !least_jiffies || before_jiffies <= least_jiffies ||
+	    before_jiffies > SWIFT_RTO_MIN_JIFFIES_MAX)
+		return;
+	ss->rto_min_jiffies = before_jiffies;
+	swift_change_rto_min(sk, least_jiffies);
+}
+
+static void swift_reset_rto_min(struct sock *sk, struct swift_sock *ss)
+{
+	if (ss->rto_min_jiffies)
+		swift_change_rto_min(sk, ss->rto_min_jiffies);
+	ss->rto_min_jiffies = 0;
+}
+
+/*
+ * Who left Swift delays ACKs again: where the least RTO is shorter than that, each lone segment is sent
+ * twice, and so has no RTT.
+ */
+static void swift_miss_echo(struct sock *sk, struct swift_sock *ss, const struct swift_sample *in,
+			    const struct rate_sample *rs)
+{
+	bool missed = ss->echo_misses == SWIFT_ECHO_MISSES_MAX;
+
+	if (in->has_echo) {
+		WRITE_ONCE(ss->echo_misses, 0);
+		if (unlikely(missed))
+			swift_set_rto_min(sk, ss);
+	} else if (!missed && rs->acked_sacked > 0) {
+		WRITE_ONCE(ss->echo_misses, ss->echo_misses + 1);
+		if (unlikely(ss->echo_misses == SWIFT_ECHO_MISSES_MAX))
+			swift_reset_rto_min(sk, ss);
+	}
+}
+
 static __always_inline void swift_decide(struct sock *sk, struct swift_sock *ss,
 					 const struct swift_net *sn, const struct swift_params *p,
 					 const struct swift_sample *in,
@@ -408,15 +466,13 @@ static __always_inline void swift_decide(struct sock *sk, struct swift_sock *ss,
 		swift_count(sn, decreases_loss);
 
 	swift_on_ack(&ss->law, p, in, &out);
+	if (ss->echo_on)
+		swift_miss_echo(sk, ss, in, rs);
 	if (!in->rtt_ns)
 		return;
 
 	if (out.base_sample_ns)
 		swift_learn(ss, p, in->now_ns, out.base_sample_ns, out.base_luck_ns);
-	if (in->has_echo)
-		WRITE_ONCE(ss->echo_misses, 0);
-	else if (ss->echo_misses < SWIFT_ECHO_MISSES_MAX)
-		WRITE_ONCE(ss->echo_misses, ss->echo_misses + 1);
 	swift_account(sn, ss, in, &out);
 	if (unlikely(READ_ONCE(sn->plb)))
 		swift_plb_acked(ss, in->acked_pkts, out.fabric_target_ns);
@@ -676,42 +732,12 @@ static void swift_reset_dscp(struct sock *sk, struct swift_sock *ss)
 	ss->dscp = 0;
 }
 
-/* With the RTTs' variance, which TCP never lets fall below the least RTO, nor raises to it. */
-static void swift_change_rto_min(struct sock *sk, u32 least_jiffies)
+/* Under another congestion control; newer kernels forget icsk_ca_initialized with that one. */
+static bool swift_ran_before(const struct sock *sk)
 {
-	struct inet_connection_sock *icsk = inet_csk(sk);
-	struct tcp_sock *tp = tcp_sk(sk);
+	const struct tcp_sock *tp = tcp_sk(sk);
 
-	WRITE_ONCE(icsk->icsk_rto_min, least_jiffies);
-	if (!tp->srtt_us)
-		return;
-	tp->rttvar_us = max(tp->mdev_us, tcp_rto_min_us(sk));
-	tp->mdev_max_us = tp->rttvar_us;
-	if (!icsk->icsk_backoff)
-		icsk->icsk_rto = min(__tcp_set_rto(tp), TCP_RTO_MAX);
-}
-
-/*
- * TCP waits 200 ms at the least, because ACKs may be delayed. A peer with an echo sends them at
- * once (3.6). A route's rto_min goes before ours, as before any.
- */
-static void swift_set_rto_min(struct sock *sk, struct swift_sock *ss)
-{
-	u32 least_jiffies = usecs_to_jiffies(READ_ONCE(swift_net_of(sk)->rto_min_us));
-	u32 before_jiffies = inet_csk(sk)->icsk_rto_min;
-
-	if (!ss->echo_on || !least_jiffies || before_jiffies <= least_jiffies ||
-	    before_jiffies > SWIFT_RTO_MIN_JIFFIES_MAX)
-		return;
-	ss->rto_min_jiffies = before_jiffies;
-	swift_change_rto_min(sk, least_jiffies);
-}
-
-static void swift_reset_rto_min(struct sock *sk, struct swift_sock *ss)
-{
-	if (ss->rto_min_jiffies)
-		swift_change_rto_min(sk, ss->rto_min_jiffies);
-	ss->rto_min_jiffies = 0;
+	return inet_csk(sk)->icsk_ca_initialized || tp->data_segs_out > tp->syn_data;
 }
 
 /*
@@ -724,7 +750,7 @@ static u32 swift_init_cwnd_pkts(struct sock *sk)
 	const struct dst_entry *dst = __sk_dst_get(sk);
 	const struct tcp_sock *tp = tcp_sk(sk);
 
-	if (inet_csk(sk)->icsk_ca_initialized)
+	if (swift_ran_before(sk))
 		return tcp_snd_cwnd(tp);
 	if ((dst && dst_metric(dst, RTAX_INITCWND)) || tcp_snd_cwnd(tp) == 1)
 		return tcp_snd_cwnd(tp);
@@ -782,7 +808,7 @@ static void swift_begin(struct sock *sk, u8 offers)
 	swift_init(&ss->law, p, swift_init_cwnd_pkts(sk) ?:
 				(ss->credit ? swift_unsched_pkts(sk) : 0));
 	/* Later, another congestion control has filled a queue. */
-	if (tp->srtt_us && !inet_csk(sk)->icsk_ca_initialized)
+	if (tp->srtt_us && !swift_ran_before(sk))
 		swift_learn(ss, p, tp->tcp_clock_cache,
 			    swift_on_handshake(&ss->law, p, tp->tcp_clock_cache,
 					       swift_srtt_ns(tp), tp->mss_cache,

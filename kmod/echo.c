@@ -330,6 +330,20 @@ static void swift_out_segment(struct sock *sk, struct sk_buff *skb, u8 pf, bool 
 }
 
 /*
+ * Others send through LOCAL_OUT what has left once, and still belongs to its socket, which is not
+ * locked behind a queue: ipvlan (L3) in its device's namespace, IPVS. Headers may be a tap's by then.
+ */
+static bool swift_left_before(const struct sk_buff *skb, const struct nf_hook_state *state)
+{
+#if IS_ENABLED(CONFIG_IP_VS)
+	if (skb->ipvs_property)
+		return true;
+#endif
+	return !net_eq(state->net, sock_net(skb->sk)) ||
+	       (skb->dev && !netif_is_l3_master(skb->dev));
+}
+
+/*
  * What goes through a VRF passes LOCAL_OUT for that device, under the socket's lock, and once more
  * for the one in it; behind a qdisc of the VRF's in softirq. What needs its own link passes once.
  */
@@ -347,7 +361,7 @@ static noinline void swift_out(struct sock *sk, struct sk_buff *skb,
 	unsigned int offset = swift_tcp_offset(skb, state->pf);
 	const struct tcphdr *th;
 
-	if (!offset || swift_passed_vrf(skb, state))
+	if (!offset || swift_left_before(skb, state) || swift_passed_vrf(skb, state))
 		return;
 	if (sk->sk_state == TCP_NEW_SYN_RECV) {
 		swift_out_synack(skb, state->pf, swift_net(state->net)->handshakes);

@@ -75,7 +75,7 @@ static u32 swift_link_rate(const struct swift_net *sn, struct net_device *dev)
 
 	if (dev->flags & IFF_LOOPBACK)
 		return 0;
-	if (!swift_link_is_real(dev) || __ethtool_get_link_ksettings(dev, &link) ||
+	if (!swift_link_is_real(dev) || !netif_running(dev) || __ethtool_get_link_ksettings(dev, &link) ||
 	    !link.base.speed || link.base.speed > INT_MAX)
 		return READ_ONCE(sn->link_mbps);
 	return link.base.speed;
@@ -160,14 +160,33 @@ static void swift_link_learn(struct swift_net *sn, struct net_device *dev)
 		swift_link_store(sn, dev->ifindex, link);
 }
 
-static void swift_link_learn_all(struct work_struct *work)
+static int swift_link_spoil(struct net_device *upper, struct netdev_nested_priv *priv)
 {
+	WRITE_ONCE(swift_net(dev_net(upper))->links_stale, true);
+	return 0;
+}
+
+/* Where something has changed, and where others stand on that. */
+static void swift_link_learn_stale(struct work_struct *work)
+{
+	struct netdev_nested_priv priv = {};
 	struct net_device *dev;
 	struct net *net;
 
 	rtnl_lock();
 	down_read(&net_rwsem);
+	rcu_read_lock();
 	for_each_net(net) {
+		if (!READ_ONCE(swift_net(net)->links_stale))
+			continue;
+		for_each_netdev(net, dev)
+			netdev_walk_all_upper_dev_rcu(dev, swift_link_spoil, &priv);
+	}
+	rcu_read_unlock();
+	for_each_net(net) {
+		if (!READ_ONCE(swift_net(net)->links_stale))
+			continue;
+		WRITE_ONCE(swift_net(net)->links_stale, false);
 		for_each_netdev(net, dev)
 			swift_link_learn(swift_net(net), dev);
 	}
@@ -175,13 +194,14 @@ static void swift_link_learn_all(struct work_struct *work)
 	rtnl_unlock();
 }
 
-static DECLARE_WORK(swift_link_work, swift_link_learn_all);
+static DECLARE_WORK(swift_link_work, swift_link_learn_stale);
 
 static DEFINE_SPINLOCK(swift_link_lock);
 static bool swift_link_stopped; /* the module goes; sysctls are there still */
 
-void swift_links_learn(void)
+void swift_links_learn(struct swift_net *sn)
 {
+	WRITE_ONCE(sn->links_stale, true);
 	spin_lock_bh(&swift_link_lock);
 	if (!swift_link_stopped)
 		schedule_work(&swift_link_work);
@@ -193,7 +213,7 @@ static int swift_link_event(struct notifier_block *nb, unsigned long event, void
 	struct net_device *dev = netdev_notifier_info_to_dev(info);
 
 	if (event == NETDEV_UP || event == NETDEV_CHANGE || event == NETDEV_CHANGEUPPER)
-		swift_links_learn();
+		swift_links_learn(swift_net(dev_net(dev)));
 	else if (event == NETDEV_UNREGISTER)
 		swift_link_forget(swift_net(dev_net(dev)), dev->ifindex);
 	return NOTIFY_DONE;

@@ -139,10 +139,12 @@ static int swift_sysctl_plb(const struct ctl_table *ctl, int write, void *buffer
 static int swift_sysctl_link(const struct ctl_table *ctl, int write, void *buffer, size_t *lenp,
 			     loff_t *ppos)
 {
+	struct swift_net *sn = ctl->extra1;
+	int before_mbps = READ_ONCE(sn->link_mbps);
 	int err = swift_sysctl_int(ctl, write, buffer, lenp, ppos, 0, 10000000);
 
-	if (write && !err)
-		swift_links_learn();
+	if (write && !err && READ_ONCE(sn->link_mbps) != before_mbps)
+		swift_links_learn(sn);
 	return err;
 }
 
@@ -190,6 +192,9 @@ static int swift_sysctl_offer(const struct ctl_table *ctl, int write, void *buff
 	others = sn->echo + sn->credit - *offer;
 	value = *offer;
 	err = proc_douintvec_minmax(&one, write, buffer, lenp, ppos);
+	/* Its locks sleep there, and tcp_probe's caller must not. */
+	if (IS_ENABLED(CONFIG_PREEMPT_RT) && write && !err && value && offer == &sn->credit)
+		err = -EOPNOTSUPP;
 	if (write && !err && value != *offer) {
 		if (value && !others)
 			err = swift_hooks_enable(sn->net, sn);

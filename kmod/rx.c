@@ -152,7 +152,8 @@ static void swift_rx_data(struct sock *sk, struct swift_sock *ss, const struct s
 	 */
 	if (after(TCP_SKB_CB(skb)->end_seq, tcp_sk(sk)->rcv_nxt)) {
 		ss->rx_repeats = 0;
-	} else if (ss->echo_on && !ss->echo_stopped &&
+	} else if (!before(TCP_SKB_CB(skb)->end_seq, tcp_sk(sk)->rcv_nxt - tcp_sk(sk)->rcv_wnd) &&
+		   ss->echo_on && !ss->echo_stopped &&
 		   tcp_jiffies32 - inet_csk(sk)->icsk_ack.lrcvtime >
 			   (ss->rx_repeats + 1) * TCP_RTO_MIN && ss->rx_repeats++ == 3) {
 		ss->echo_stopped = 1;

@@ -103,6 +103,7 @@ struct swift_net {
 	struct ctl_table_header *sysctl_header;
 	struct swift_handshakes *handshakes; /* NULL until echo was 1 once */
 	struct xarray links; /* struct swift_link, by ifindex, whose rate is known */
+	bool links_stale; /* or were, before something changed */
 };
 
 extern unsigned int swift_net_id;
@@ -218,7 +219,7 @@ int swift_link_register(void);
 void swift_link_unregister(void);
 u32 swift_link_mbps(const struct sock *sk);
 void swift_links_forget(struct swift_net *sn);
-void swift_links_learn(void);
+void swift_links_learn(struct swift_net *sn);
 void swift_links_set(struct swift_net *sn);
 void swift_links_wait(void);
 

@@ -302,10 +302,149 @@ def through_vrf(credit):
         expect(rise["echo_flows_total"] == 1, f"{netns}: no echo negotiated")
         for name in names[1:]:
             expect(not rise[name], f"{netns}, credit {credit}: {rise[name]} {name}")
-        wrong = run(f"ip netns exec {netns} nstat -asz TcpInCsumErrors").split()[-2]
-        expect(int(wrong) == 0, f"{netns}: {wrong} wrong checksums")
+        wrong = nstat(netns, "TcpInCsumErrors")
+        expect(not wrong, f"{netns}: {wrong} wrong checksums")
     received = counter("h1", "echoes_received") - received
     expect(received >= 20, f"{received} echoes received")
+
+
+def from_h3():
+    """h3, on an ipvlan of h2's device, connects to h1."""
+    enter("h1")
+    listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind(("10.0.0.1", PORT))
+    listener.listen()
+    enter("h3")
+    client = prepared(socket.socket())
+    client.connect(("10.0.0.1", PORT))
+    return client, accept(listener)
+
+
+def tap(netns, device):
+    enter(netns)
+    seen = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(3))
+    seen.bind((device, 0))
+    return seen
+
+
+def packets(seen):
+    """IPv4 packets that it saw; None: what begins like none."""
+    while select.select([seen], [], [], 0.1)[0]:
+        packet, where = seen.recvfrom(4000)
+        if where[1] == 0x0800:
+            yield packet if packet[0] == 0x45 else None
+
+
+def kinds_of(packet):
+    """Kinds of the TCP options, but for padding."""
+    options, at, kinds = packet[40:20 + (packet[32] >> 4) * 4], 0, []
+    while at < len(options) and options[at]:
+        if options[at] != 1:
+            kinds.append(options[at])
+        at += 1 if options[at] == 1 else options[at + 1]
+    return kinds
+
+
+def ipvlan_with(queue):
+    """What leaves h3 passes LOCAL_OUT there, and again for the device that it stands on, in h2."""
+    for netns in ("h1", "h2", "h3"):
+        tune(netns, link_mbps=1000, credit=1)
+    if queue:
+        run("tc -n h3 qdisc replace dev in3 root netem delay 3ms")
+    wire, above = tap("h1", "right"), tap("h3", "in3")
+    client, server = from_h3()
+    for _ in range(20):
+        client.sendall(bytes(500))
+        receive(server, 500)
+    wait_acked(client)
+    with_options = [kinds_of(packet).count(253) for packet in packets(wire) if packet and packet[12:16] == socket.inet_aton("10.0.9.3") and
+                    int.from_bytes(packet[2:4], "big") > 20 + (packet[32] >> 4) * 4]
+    expect(len(with_options) >= 20 and max(with_options) == 1, f"queue {queue}: options of data segments: {with_options}")
+    expect(all(packets(above)), "a tap has seen a packet whose headers had moved")
+    if queue:
+        run("tc -n h3 qdisc del dev in3 root")
+    for netns in ("h1", "h2", "h3"):
+        tune(netns, credit=0)
+
+
+def ipvlan():
+    tune("h3", **SETTINGS)
+    sysctl("h3", "net.ipv4.tcp_congestion_control", "swift")
+    for queue in (False, True):
+        ipvlan_with(queue)
+    # What h2 offers is not h3's word.
+    tune("h3", echo=0)
+    before = [counter(netns, "echo_flows_total") for netns in ("h1", "h3")]
+    client, server = from_h3()
+    for _ in range(5):
+        acked_ms(client)
+        acked_ms(server)
+    rise = [counter(netns, "echo_flows_total") - was for netns, was in zip(("h1", "h3"), before)]
+    expect(rise == [0, 0], f"flows with an echo of a namespace without: {rise}")
+
+
+def nstat(netns, name):
+    return int(run(f"ip netns exec {netns} nstat -asz {name}").split()[-2])
+
+
+def peer_left():
+    """The peer leaves Swift, and delays its ACKs again: lone segments are not lost."""
+    delay(1)
+    client, server = connect()
+    acked_ms(client)
+    server.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"cubic")
+    before = nstat("h1", "TcpRetransSegs")
+    for _ in range(150):
+        server.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 0)
+        acked_ms(client)
+    again = nstat("h1", "TcpRetransSegs") - before
+    expect(again <= 70, f"{again} of 150 segments were sent twice")  # 64 ACKs without an echo tell
+
+
+def chosen_again():
+    """A flow that runs keeps its window when it comes back to Swift."""
+    delay(5)
+    tune("h1", init_cwnd=1)
+    client, server = connect()
+    for _ in range(10):
+        client.sendall(bytes(50_000))
+        receive(server, 50_000)
+    wait_acked(client)
+    client.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"reno")
+    before = info(client)["cwnd"]
+    client.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"swift")
+    cwnd = info(client)["cwnd"]
+    expect(before >= 10 and cwnd >= before // 2, f"a window of {cwnd}, {before} before")
+
+
+def checksum(data):
+    words = sum(struct.unpack(f"!{len(data) // 2}H", data))
+    words = (words >> 16) + (words & 0xFFFF)
+    return ~(words + (words >> 16)) & 0xFFFF
+
+
+def forged_repeats():
+    """Who knows the ports and no sequence number cannot end a flow's echo."""
+    delay(1)
+    client, server = connect()
+    for _ in range(5):
+        acked_ms(client)
+    stopped = counter("h2", "echoes_stopped")
+    time.sleep(1.5)
+    enter("r1")
+    raw = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)
+    ends = socket.inet_aton("10.0.0.1") + socket.inet_aton("10.0.1.2")
+    for seq in [0x12345678] * 4 + [0x92345678] * 4:  # one of the two looks old
+        head = struct.pack("!HHIIBBHHH", client.getsockname()[1], PORT, seq, 1, 5 << 4, 0x10, 1000, 0, 0)
+        total = checksum(ends + struct.pack("!BBH", 0, 6, len(head) + 8) + head + b"x" * 8)
+        packet = struct.pack("!BBHHHBBH", 0x45, 0, 28 + len(head), 0, 0, 64, 6, 0) + ends
+        raw.sendto(packet + head[:16] + struct.pack("!H", total) + head[18:] + b"x" * 8, ("10.0.1.2", 0))
+    time.sleep(0.1)
+    echoes = counter("h1", "echoes_received")
+    for _ in range(5):
+        acked_ms(client)
+    expect(counter("h1", "echoes_received") - echoes == 5 and counter("h2", "echoes_stopped") == stopped, "its echo has ended")
 
 
 def syn_sent(default, chosen):
@@ -470,7 +609,7 @@ def repaired_in_time():
 
 
 def paws(netns):
-    return int(run(f"ip netns exec {netns} nstat -asz TcpExtPAWSEstab").split()[-2])
+    return nstat(netns, "TcpExtPAWSEstab")
 
 
 def time_never_goes_back():

@@ -32,6 +32,19 @@ ok 'edges: a delayed ACK is no sample of the path' edge delayed_ack
 ok 'edges: flows know together how long a path is, handshakes, too; of other paths or packets, nothing' edge learnt_together
 ok "edges: a flow that leaves Swift leaves Swift's QoS class" edge leave_class
 
+ok 'edges: a peer that leaves Swift has lone segments sent once, soon' edge peer_left
+ok 'edges: who comes back to Swift keeps the window' edge chosen_again
+ok 'edges: forged segments end no echo' edge forged_repeats
+ipvlan() {
+	modprobe ipvlan && ip netns add h3 && ip -n h3 link set lo up && ip -n h2 link add in3 link left type ipvlan mode l3 &&
+		ip -n h2 link set in3 netns h3 && ip -n h3 addr add 10.0.9.3/32 dev in3 && ip -n h3 link set in3 up &&
+		ip -n h3 route add default dev in3 && ip -n r1 route add 10.0.9.0/24 via 10.0.1.2 &&
+		ip -n h1 route add 10.0.9.0/24 via 10.0.0.2 && in_ns h1 ping -qc 3 -i 0.05 10.0.9.3
+}
+ok 'edges: h2 has a container, on an ipvlan' ipvlan
+ok 'edges: whose packets pass LOCAL_OUT twice, and have one option' edge ipvlan
+ip netns del h3
+
 ok 'edges: no pacing is left of another congestion control' edge unpaced_after_bbr
 ok 'edges: flows that come and go do not switch stamping' edge stamping_lasts
 
