@@ -323,6 +323,27 @@ TEST(Bpf, load_says_how_and_unload_leaves_nothing)
 	}
 }
 
+TEST(Bpf, a_default_that_goes_before_the_one_after_it_hands_on_what_was_before)
+{
+	VariantMachine m;
+	auto &cc = m.system.files["/proc/sys/net/ipv4/tcp_congestion_control"];
+	BpfLoadRequest second_one;
+
+	m.host.objects["bpf_swift_v0"] = {};
+	m.host.objects["bpf_swift_v0"].registers = "bpf_swift_v0";
+	cc = "reno\n";
+	ASSERT_FALSE(m.load(false, true).error);
+	second_one.name = "bpf_swift_v0";
+	second_one.make_default = true;
+	const BpfReport loaded = m.variants.load(second_one);
+	ASSERT_FALSE(loaded.error) << error_of(loaded);
+	EXPECT_EQ(cc, "bpf_swift_v0\n");
+	ASSERT_FALSE(m.variants.unload("bpf_swift", false).error);
+	EXPECT_EQ(cc, "bpf_swift_v0\n");
+	ASSERT_FALSE(m.variants.unload("bpf_swift_v0", false).error);
+	EXPECT_EQ(cc, "reno\n");
+}
+
 TEST(Bpf, list_sums_the_stamps_of_all_cpus)
 {
 	VariantMachine m;

@@ -409,7 +409,20 @@ Result<void> BpfVariants::put_default_back(const std::string &name, BpfReport &r
 		if (!dry_run)
 			RETURN_IF_ERROR(write_sysctl(system_, default_cc_sysctl, to));
 	}
-	return dry_run ? Result<void>() : system_.remove_file(default_file(name));
+	if (dry_run)
+		return {};
+	// Whoever was to go back to this one goes back to what was before it.
+	const auto files = to.empty() ? Result<std::vector<std::string>>(Error{}) : system_.list_dir(state_dir(Keeper::tools));
+
+	for (const std::string &file : files ? *files : std::vector<std::string>()) {
+		const std::string path = std::string(state_dir(Keeper::tools)) + "/" + file;
+
+		if (!file.starts_with("bpf-") || !file.ends_with(".default") || path == default_file(name))
+			continue;
+		if (const auto other = system_.read_file(path); other && words(*other) == std::vector{name, boot_id(system_)})
+			RETURN_IF_ERROR(system_.replace_file(path, to + " " + boot_id(system_) + "\n", 0644));
+	}
+	return system_.remove_file(default_file(name));
 }
 
 // Telemetry that cannot be had is no reason to do without the congestion control.
