@@ -2,6 +2,15 @@
 // swiftctl pods: who asks, where he is, that he gets it once, and that it is taken back, on a made-up node.
 #include <gtest/gtest.h>
 
+#include <fcntl.h>
+#include <sys/fsuid.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <thread>
+
 #include "fake_system.h"
 #include "hostile_name.h"
 #include "pods.h"
@@ -424,6 +433,110 @@ TEST(pods, what_a_container_makes_for_itself_comes_last)
 
 	ASSERT_TRUE(found);
 	EXPECT_EQ(found->at(web).paths, States{t.path + "/proc/18/ns/net"});
+}
+
+// A unit or a pod that ends while the control groups are looked through costs no other pod.
+TEST(pods, are_found_where_other_control_groups_vanish_meanwhile)
+{
+	const Tree t;
+	const std::string groups = t.path + "/cgroup/";
+	std::vector<std::string> names;
+	std::array<std::string, 2> lists; // of the processes of the first and the last
+
+	for (const char *name : {"a", "b", "c"})
+		std::filesystem::create_directories(groups + name);
+	for (const auto &e : std::filesystem::directory_iterator(groups)) // in the order in which they are read
+		names.push_back(e.path().filename());
+	ASSERT_EQ(names.size(), 3U);
+	for (int i = 0; i < 2; i++) {
+		const std::string group = "/" + names.at(i * 2) + "/kubepods/pod" + (i == 0 ? web : db);
+
+		process(t, std::to_string(17 + i), group);
+		std::filesystem::create_directories(groups + group);
+		lists.at(i) = groups + group + "/cgroup.procs";
+		ASSERT_EQ(mkfifo(lists.at(i).c_str(), 0600), 0);
+	}
+
+	std::atomic<bool> ended = false;
+	std::thread node([&] { // whose group in the middle goes when the first pod is looked at
+		std::array<bool, 2> told = {};
+
+		while (!ended) {
+			for (int i = 0; i < 2; i++) {
+				if (told.at(i))
+					continue;
+				const Fd pipe(open(lists.at(i).c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+
+				if (!pipe) // nobody reads it
+					continue;
+				std::filesystem::remove(groups + names[1]);
+				told.at(i) = dprintf(pipe.get(), "%d\n", 17 + i) > 0;
+			}
+			std::this_thread::sleep_for(std::chrono::milliseconds(1));
+		}
+	});
+	const auto found = pod_netns({web, db}, t.path + "/cgroup", t.path + "/proc");
+
+	ended = true;
+	node.join();
+	EXPECT_FALSE(std::filesystem::exists(groups + names[1]));
+	ASSERT_TRUE(found) << found.error().text();
+	EXPECT_EQ(found->size(), 2U);
+}
+
+// Who is not seen for that reason is not gone.
+TEST(pods, what_cannot_be_looked_at_is_an_error)
+{
+	bool root = true;
+
+	std::thread([&] {
+		setfsuid(65534); // of this thread alone
+		root = setfsuid(-1) == 0;
+		if (root)
+			return;
+		const Tree t;
+
+		process(t, "17", in_container);
+		t.file("cgroup" + in_container + "/cgroup.procs", "17\n");
+		t.file("cgroup/other.slice/cgroup.procs");
+		for (const std::string &closed : States{"/other.slice", "/kubepods.slice", "/" + pod_slice, in_container,
+							in_container + "/cgroup.procs"}) {
+			const std::string path = t.path + "/cgroup" + closed;
+
+			std::filesystem::permissions(path, std::filesystem::perms::none);
+			const auto found = pod_netns({web}, t.path + "/cgroup", t.path + "/proc");
+
+			std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+			ASSERT_FALSE(found) << closed;
+			EXPECT_NE(found.error().text().find(closed), std::string::npos) << found.error().text();
+			EXPECT_EQ(found.error().code, EACCES);
+		}
+		EXPECT_EQ(pod_netns({web}, t.path + "/cgroup", t.path + "/proc")->size(), 1U);
+	}).join();
+	if (root)
+		GTEST_SKIP() << "cannot do without root's rights";
+}
+
+// Nor does a container that makes them keep others from being found.
+TEST(pods, control_groups_deeper_than_a_path_can_tell_are_passed_over)
+{
+	const Tree t;
+	const std::string pod = "/kubepods/pod" + db;
+	const std::string name(255, 'd');
+
+	process(t, "17", in_container);
+	t.file("cgroup" + in_container + "/cgroup.procs", "17\n");
+	t.file("cgroup" + pod + "/cgroup.procs");
+	Fd at(open((t.path + "/cgroup" + pod).c_str(), O_PATH | O_CLOEXEC));
+
+	for (int depth = 0; depth < 20; depth++) {
+		ASSERT_EQ(mkdirat(at.get(), name.c_str(), 0700), 0);
+		at = Fd(openat(at.get(), name.c_str(), O_PATH | O_CLOEXEC));
+	}
+	const auto found = pod_netns({web, db}, t.path + "/cgroup", t.path + "/proc");
+
+	ASSERT_TRUE(found) << found.error().text();
+	EXPECT_TRUE(found->contains(web));
 }
 
 TEST(pods, what_is_missing_to_find_them_is_said)
