@@ -33,18 +33,19 @@ public:
 	explicit FakePodNode(FakeSystem &system) : system_(system) {}
 
 	std::map<std::string, std::uint32_t> inodes; // of the pods that have a process
+	std::map<std::uint32_t, std::uint64_t> cookies; // by inode, where it is not that number; 0: it cannot be asked
 	std::optional<Error> blind;
 	std::vector<std::string> calls;
 
-	Result<std::map<std::string, Netns>> find(const std::set<std::string> &uids) override
+	Result<std::map<std::string, PodNetns>> find(const std::set<std::string> &uids) override
 	{
-		std::map<std::string, Netns> found;
+		std::map<std::string, PodNetns> found;
 
 		if (blind)
 			return *blind;
 		for (const auto &[uid, inode] : inodes)
 			if (uids.contains(uid))
-				found[uid] = {inode, std::to_string(inode), {"/proc/7/ns/net"}};
+				found[uid] = {{inode, std::to_string(inode), {"/proc/7/ns/net"}}, cookie_of(inode)};
 		return found;
 	}
 	std::uint32_t own_inode() const override { return node_inode; }
@@ -73,10 +74,17 @@ private:
 		if (!alive(netns.inode))
 			return Error{"its network namespace has gone", {}, {}, ENOENT};
 		system_.enter(netns.name);
-		Outcome out = act(Place{.cookie = netns.name, .name = "", .live = [] { return std::nullopt; }});
+		const std::string cookie = std::to_string(cookie_of(netns.inode));
+		Outcome out = act(Place{.cookie = cookie, .name = "", .live = [] { return std::nullopt; }});
 
 		system_.enter("");
 		return out;
+	}
+	std::uint64_t cookie_of(std::uint32_t inode) const
+	{
+		const auto at = cookies.find(inode);
+
+		return at != cookies.end() ? at->second : inode;
 	}
 	bool alive(std::uint32_t inode) const
 	{
@@ -261,6 +269,46 @@ TEST(pods, a_sandbox_made_anew_is_given_it_as_well)
 	w.node.inodes[web] = 300;
 	EXPECT_EQ(w.pass({web_asks}), States{"shop/web swift"});
 	EXPECT_EQ(w.node.default_in(300), "swift");
+}
+
+// The kernel hands out an inode's number again as soon as it is free.
+TEST(pods, a_sandbox_made_anew_by_the_number_of_the_old_one_is_given_it_as_well)
+{
+	PodWorld w;
+
+	ASSERT_EQ(w.pass({web_asks}), States{"shop/web swift"});
+	const auto before = *w.keeper->pass({web_asks});
+
+	w.system.enter("100");
+	w.system.files[default_cc] = "cubic\n"; // as it begins
+	w.system.enter("");
+	w.node.cookies[100] = 7;
+	const auto rows = w.keeper->pass({web_asks});
+
+	ASSERT_TRUE(rows);
+	EXPECT_EQ(w.node.default_in(100), "swift");
+	EXPECT_EQ(w.node.calls, (States{"give shop/web", "give shop/web"}));
+	EXPECT_FALSE(rows->at(0).says_as(before.at(0))); // it is news
+	EXPECT_EQ(w.pass({web_asks}), States{"shop/web swift"});
+	EXPECT_EQ(w.node.calls.size(), 2U);
+}
+
+TEST(pods, one_whose_namespace_cannot_be_asked_for_a_moment_keeps_what_it_has)
+{
+	PodWorld w;
+
+	w.pass({web_asks});
+	const auto before = *w.keeper->pass({web_asks});
+
+	w.node.cookies[100] = 0;
+	const auto rows = w.keeper->pass({web_asks});
+
+	ASSERT_TRUE(rows);
+	EXPECT_TRUE(rows->at(0).says_as(before.at(0)));
+	EXPECT_EQ(w.node.calls, States{"give shop/web"});
+	w.node.cookies.clear();
+	EXPECT_EQ(w.pass({web_asks}), States{"shop/web swift"});
+	EXPECT_EQ(w.node.calls, States{"give shop/web"});
 }
 
 TEST(pods, waits_for_the_first_process)

@@ -6,6 +6,7 @@
 
 #include "cgroups.h"
 #include "json.h"
+#include "netns.h"
 #include "netns_visit.h"
 #include "printable.h"
 
@@ -19,10 +20,24 @@ class RealPodNode final : public PodNode {
 public:
 	RealPodNode(System &system, std::string root) : system_(system), root_(std::move(root)) {}
 
-	Result<std::map<std::string, Netns>> find(const std::set<std::string> &uids) override
+	Result<std::map<std::string, PodNetns>> find(const std::set<std::string> &uids) override
 	{
 		known_live_.clear(); // a pass begins
-		return pod_netns(uids, Cgroups::find_mount());
+		ASSIGN_OR_RETURN(const auto netns, pod_netns(uids, Cgroups::find_mount()));
+		std::vector<Netns> all;
+		std::map<std::string, std::uint64_t> cookies; // by the path, which is of a process of one pod
+		std::map<std::string, PodNetns> found;
+
+		for (const auto &[uid, n] : netns)
+			all.push_back(n);
+		visit_netns(all, [&](const Netns &n, int) {
+			const auto cookie = netns_cookie();
+
+			cookies[n.paths.front()] = cookie ? *cookie : 0;
+		});
+		for (const auto &[uid, n] : netns)
+			found[uid] = {n, cookies[n.paths.front()]};
+		return found;
 	}
 	std::uint32_t own_inode() const override { return this_netns_inode(); }
 	Result<Outcome> give(const Netns &netns, const std::string &pod, const EnableOptions &options) override
@@ -69,6 +84,13 @@ private:
 	std::set<std::string> known_live_; // or each pod would have all namespaces looked through
 };
 
+// A sandbox that is made anew soon has the inode's number of the one before. One that cannot be entered now
+// could not be given anything either, and is asked at the next pass.
+bool is_same(const PodNetns &before, const PodNetns &now)
+{
+	return before.inode == now.inode && (before.cookie == now.cookie || now.cookie == 0);
+}
+
 } // namespace
 
 std::unique_ptr<PodNode> real_pod_node(System &system, const std::string &root)
@@ -109,7 +131,7 @@ Result<void> PodKeeper::save()
 	return system_.replace_file(path, json_text(j), 0600);
 }
 
-PodRow PodKeeper::give(const Pod &pod, const Netns *netns)
+PodRow PodKeeper::give(const Pod &pod, const PodNetns *netns)
 {
 	PodRow row{pod.name, pod.uid, netns ? netns->name : "", "swift"};
 
@@ -123,8 +145,11 @@ PodRow PodKeeper::give(const Pod &pod, const Netns *netns)
 		row.why = "it has the node's own network namespace (hostNetwork): swiftctl enable is for that one";
 		return row;
 	}
-	if (const auto had = has_.find(pod.uid); had != has_.end() && had->second == netns->inode)
+	row.cookie = netns->cookie;
+	if (const auto had = has_.find(pod.uid); had != has_.end() && is_same(had->second, *netns)) {
+		row.cookie = had->second.cookie;
 		return row;
+	}
 	if (!give_.dry_run && remembered_.try_emplace(pod.uid, pod.name).second) {
 		if (const auto saved = save(); !saved) {
 			remembered_.erase(pod.uid);
@@ -141,7 +166,7 @@ PodRow PodKeeper::give(const Pod &pod, const Netns *netns)
 	} else if (give_.dry_run) {
 		row.state = outcome->dry_lines.empty() ? "swift" : "would change";
 	} else {
-		has_[pod.uid] = netns->inode;
+		has_[pod.uid] = *netns;
 	}
 	if (outcome) {
 		row.events = std::move(outcome->events);

@@ -56,10 +56,15 @@ Result<std::map<std::string, Netns>> pod_netns(const std::set<std::string> &uids
 
 // --- pods.cpp: who is given it -------------------------------------------------------------
 
+// The network namespace of a pod.
+struct PodNetns : Netns {
+	std::uint64_t cookie = 0; // its own, unlike the number of its inode; 0: it could not be entered
+};
+
 // The node as the keeper needs it.
 class PodNode : public Interface {
 public:
-	virtual Result<std::map<std::string, Netns>> find(const std::set<std::string> &uids) = 0;
+	virtual Result<std::map<std::string, PodNetns>> find(const std::set<std::string> &uids) = 0;
 	[[nodiscard]] virtual std::uint32_t own_inode() const = 0; // of the node's own network namespace
 	// enable() and disable() in there; an Error: it could not be entered.
 	virtual Result<Outcome> give(const Netns &netns, const std::string &pod, const EnableOptions &options) = 0;
@@ -78,9 +83,13 @@ struct PodRow {
 	std::vector<Event> events = {};
 	std::vector<std::string> notes = {};
 	std::vector<std::string> dry_lines = {};
+	std::uint64_t cookie = 0; // of the namespace; 0: not asked for
 
 	// Whether there is nothing new to say of it.
-	[[nodiscard]] bool says_as(const PodRow &o) const { return uid == o.uid && netns == o.netns && state == o.state && why == o.why; }
+	[[nodiscard]] bool says_as(const PodRow &o) const
+	{
+		return uid == o.uid && netns == o.netns && cookie == o.cookie && state == o.state && why == o.why;
+	}
 };
 
 // Whom it has been given is remembered in a file of this boot, so that the next process takes it back.
@@ -96,7 +105,7 @@ public:
 private:
 	Result<void> load();
 	Result<void> save();
-	PodRow give(const Pod &pod, const Netns *netns);
+	PodRow give(const Pod &pod, const PodNetns *netns);
 	PodRow take_back(const std::string &uid, const Netns *netns);
 
 	System &system_;
@@ -104,7 +113,7 @@ private:
 	EnableOptions give_;
 	bool loaded_ = false;
 	std::map<std::string, std::string> remembered_; // names by uid
-	std::map<std::string, std::uint32_t> has_; // by uid: the namespace that this process has given it to
+	std::map<std::string, PodNetns> has_; // by uid: the namespace that this process has given it to
 };
 
 // --- pods_view.cpp --------------------------------------------------------------------------
