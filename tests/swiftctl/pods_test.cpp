@@ -131,6 +131,14 @@ std::string list_of(const std::string &metadata)
 	       metadata + "}}]}";
 }
 
+// What the kubelet writes of a static pod that asks.
+std::string mirror_of(const std::string &mirror, const std::string &hash, const std::string &owner = "Node")
+{
+	return R"(, "ownerReferences": [{"apiVersion": "v1", "kind": ")" + owner + R"(", "name": "n1", "uid": "1"}],
+		"annotations": {"tcp-swift/enable": "true", "kubernetes.io/config.mirror": ")" + mirror +
+	       R"(", "kubernetes.io/config.hash": ")" + hash + "\"}";
+}
+
 } // namespace
 
 TEST(pods, asks_whose_annotation_says_true)
@@ -167,11 +175,88 @@ TEST(pods, another_value_is_refused_in_one_line)
 TEST(pods, a_static_pod_has_its_hash_for_uid)
 {
 	const std::string hash(32, 'b');
-	const auto pods = read_pod_list(
-		list_of(R"(, "annotations": {"tcp-swift/enable": "true", "kubernetes.io/config.hash": ")" + hash + "\"}"));
+	const auto pods = read_pod_list(list_of(mirror_of(hash, hash)));
 
 	ASSERT_TRUE(pods);
+	EXPECT_TRUE(pods->at(0).asks);
 	EXPECT_EQ(pods->at(0).uid, hash);
+}
+
+// Who makes a pod writes its annotations, and may have another pod in mind.
+TEST(pods, who_is_no_mirror_has_its_own_uid_whatever_hash_it_claims)
+{
+	const std::string hash(32, 'b');
+
+	for (const std::string &metadata : States{
+		     R"(, "annotations": {"tcp-swift/enable": "true", "kubernetes.io/config.hash": ")" + hash + "\"}",
+		     mirror_of(hash, std::string(32, 'c')),
+		     mirror_of("", ""),
+		     mirror_of(hash, hash, "ReplicaSet"),
+		     R"(, "ownerReferences": {"kind": "Node"}, "annotations": {"tcp-swift/enable": "true",
+			"kubernetes.io/config.mirror": "b", "kubernetes.io/config.hash": "b"})",
+		     R"(, "ownerReferences": [null, 3, "Node", {"kind": 3}], "annotations": {"tcp-swift/enable": "true",
+			"kubernetes.io/config.mirror": "b", "kubernetes.io/config.hash": "b"})",
+		     R"(, "ownerReferences": [{"kind": "Node"}], "annotations": {"tcp-swift/enable": "true",
+			"kubernetes.io/config.mirror": null, "kubernetes.io/config.hash": null})",
+	     }) {
+		const auto pods = read_pod_list(list_of(metadata));
+
+		ASSERT_TRUE(pods) << metadata;
+		EXPECT_TRUE(pods->at(0).asks) << metadata;
+		EXPECT_EQ(pods->at(0).uid, web) << metadata;
+	}
+}
+
+TEST(pods, a_hash_that_is_anothers_is_refused)
+{
+	const std::string hash(32, 'b');
+	const auto item = [](const std::string &uid, const std::string &metadata) {
+		return R"({"metadata": {"name": "web", "namespace": "shop", "uid": ")" + uid + "\"" + metadata + "}}";
+	};
+
+	for (const auto &[mirrored, other] : {
+		     std::pair(db, item(db, "")), // of a pod that did not ask
+		     std::pair(db, item(db, R"(, "annotations": {"tcp-swift/enable": "false"})")),
+		     std::pair(hash, item(db, R"(, "ownerReferences": [{"kind": "Node"}], "annotations": {
+			"kubernetes.io/config.mirror": ")" + hash + R"(", "kubernetes.io/config.hash": ")" + hash + "\"}")),
+	     })
+		for (const bool first : {true, false}) {
+			const std::string it = item(web, mirror_of(mirrored, mirrored));
+			const auto pods = read_pod_list("{\"items\": [" + (first ? it + "," + other : other + "," + it) + "]}");
+
+			ASSERT_TRUE(pods);
+			const auto at = std::find_if(pods->begin(), pods->end(), [](const Pod &p) { return p.uid == web; });
+
+			ASSERT_NE(at, pods->end()) << other;
+			EXPECT_FALSE(at->asks);
+			EXPECT_NE(at->wrong.find("kubernetes.io/config.hash"), std::string::npos) << at->wrong;
+			for (const Pod &p : *pods)
+				EXPECT_FALSE(p.asks) << p.uid;
+		}
+}
+
+// One such item is no reason to leave all others as they are.
+TEST(pods, who_has_no_uid_is_refused_alone)
+{
+	PodWorld w;
+	const std::string text = R"({"items": [
+		{"metadata": {"name": "one", "namespace": "shop", "annotations": {"tcp-swift/enable": "true"}}},
+		{"metadata": {"name": "two", "namespace": "shop", "uid": "", "annotations": {"tcp-swift/enable": "true"}}},
+		{"metadata": {"name": "no", "namespace": "shop", "uid": 3, "annotations": {"tcp-swift/enable": "false"}}},
+		{"metadata": {"name": "web", "namespace": "shop", "uid": ")" + web + R"(", "annotations": {"tcp-swift/enable": "true"}}}]})";
+	const auto pods = read_pod_list(text);
+
+	ASSERT_TRUE(pods) << pods.error().text();
+	const auto rows = w.keeper->pass(*pods);
+
+	ASSERT_TRUE(rows);
+	ASSERT_EQ(rows->size(), 3U);
+	for (const int at : {0, 1}) {
+		EXPECT_EQ(rows->at(at).state, "refused");
+		EXPECT_EQ(rows->at(at).why, "it has no metadata.uid");
+	}
+	EXPECT_FALSE(rows->at(0).says_as(rows->at(1)));
+	EXPECT_EQ(rows->at(2).state, "swift");
 }
 
 // Pods of the next page are not gone.
@@ -187,8 +272,7 @@ TEST(pods, a_part_of_a_list_is_refused)
 
 TEST(pods, what_is_no_list_is_refused)
 {
-	for (const char *text : {"", "{", "[]", "null", "{}", R"({"items": 3})", R"({"kind": "Status", "code": 403})",
-				 R"({"items": [{"metadata": {"annotations": {"tcp-swift/enable": "true"}}}]})"}) {
+	for (const char *text : {"", "{", "[]", "null", "{}", R"({"items": 3})", R"({"kind": "Status", "code": 403})"}) {
 		const auto pods = read_pod_list(text);
 
 		ASSERT_FALSE(pods) << text;

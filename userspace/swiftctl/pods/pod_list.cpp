@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: MIT
+#include <algorithm>
+#include <map>
+#include <set>
+
 #include "http_client.h"
 #include "json.h"
 #include "pods.h"
@@ -24,12 +28,38 @@ bool is_url(const std::string &list)
 	return list.find("://") != std::string::npos;
 }
 
-// What the control group is named by: of a static pod the hash of its file, as the uid is its mirror's.
+constexpr const char *hash_annotation = "kubernetes.io/config.hash";
+
 std::string uid_of(const Json &metadata)
 {
-	const auto hash = text_member(member(metadata, "annotations"), "kubernetes.io/config.hash");
+	return printable(text_member(metadata, "uid").value_or(""));
+}
 
-	return printable(hash ? *hash : text_member(metadata, "uid").value_or(""));
+// A static pod's control group is named by the hash of its file, which the kubelet writes to the pod's mirror;
+// empty: it is no mirror. Whoever makes a pod can write such an annotation.
+std::string mirrored_hash(const Json &metadata)
+{
+	const Json &annotations = member(metadata, "annotations");
+	const Json &owners = member(metadata, "ownerReferences");
+	const std::string hash = text_member(annotations, hash_annotation).value_or("");
+	const bool of_node = owners.is_array() &&
+			     std::any_of(owners.begin(), owners.end(), [](const Json &o) { return text_member(o, "kind") == "Node"; });
+
+	return of_node && text_member(annotations, "kubernetes.io/config.mirror") == hash ? printable(hash) : "";
+}
+
+// How many pods say of a control group that it is theirs, by its uid.
+std::map<std::string, int> claims_of(const Json &items)
+{
+	std::map<std::string, int> claims;
+
+	for (const Json &item : items) {
+		const Json &metadata = member(item, "metadata");
+
+		for (const std::string &uid : std::set{uid_of(metadata), mirrored_hash(metadata)})
+			claims[uid]++;
+	}
+	return claims;
 }
 
 } // namespace
@@ -46,6 +76,9 @@ Result<std::vector<Pod>> read_pod_list(std::string_view text)
 	// Pods of the next page would be taken for gone.
 	if (!text_member(member(j, "metadata"), "continue").value_or("").empty())
 		return Error{"a part of a list of pods: metadata.continue says that there is more (no limit= in the URL)"};
+
+	const auto claims = claims_of(items);
+
 	for (const Json &item : items) {
 		const Json &metadata = member(item, "metadata");
 		const Json &annotations = member(metadata, "annotations");
@@ -53,13 +86,17 @@ Result<std::vector<Pod>> read_pod_list(std::string_view text)
 		if (!annotations.is_object() || !annotations.contains(pod_annotation))
 			continue;
 		const std::string value = text_member(annotations, pod_annotation).value_or("");
-		Pod pod{uid_of(metadata), printable(text_member(metadata, "namespace").value_or("") + "/" +
-						    text_member(metadata, "name").value_or(""))};
+		const std::string hash = mirrored_hash(metadata);
+		const bool is_anothers = !hash.empty() && claims.at(hash) > 1;
+		Pod pod{hash.empty() || is_anothers ? uid_of(metadata) : hash,
+			printable(text_member(metadata, "namespace").value_or("") + "/" + text_member(metadata, "name").value_or(""))};
 
-		if (pod.uid.empty())
-			return Error{"no list of pods: " + pod.name + " has no metadata.uid"};
-		pod.asks = value == "true";
-		if (!pod.asks && value != "false")
+		pod.asks = value == "true" && !pod.uid.empty() && !is_anothers;
+		if (value == "true" && is_anothers)
+			pod.wrong = std::string("another pod has its ") + hash_annotation + ", too";
+		else if (value == "true" && pod.uid.empty())
+			pod.wrong = "it has no metadata.uid";
+		else if (value != "true" && value != "false")
 			pod.wrong = Error{std::string("annotation ") + pod_annotation, printable(value), "\"true\", \"false\""}.text();
 		pods.push_back(std::move(pod));
 	}

@@ -34,7 +34,7 @@ struct PodsOptions {
 // --- pod_list.cpp: what Kubernetes tells ------------------------------------------------
 
 struct Pod {
-	std::string uid; // as in the name of its control group
+	std::string uid; // as in the name of its control group; empty: not told
 	std::string name; // "namespace/name"
 	bool asks = false;
 	std::string wrong = {}; // why it does not, although it has the annotation
@@ -88,7 +88,8 @@ struct PodRow {
 	// Whether there is nothing new to say of it.
 	[[nodiscard]] bool says_as(const PodRow &o) const
 	{
-		return uid == o.uid && netns == o.netns && cookie == o.cookie && state == o.state && why == o.why;
+		return pod == o.pod && uid == o.uid && netns == o.netns && cookie == o.cookie && state == o.state &&
+		       why == o.why;
 	}
 };
 
