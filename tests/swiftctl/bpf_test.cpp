@@ -329,8 +329,8 @@ TEST(Bpf, a_default_that_goes_before_the_one_after_it_hands_on_what_was_before)
 	auto &cc = m.system.files["/proc/sys/net/ipv4/tcp_congestion_control"];
 	BpfLoadRequest second_one;
 
-	m.host.objects["bpf_swift_v0"] = {};
-	m.host.objects["bpf_swift_v0"].registers = "bpf_swift_v0";
+	m.host.objects["bpf_swift_v0"].ops = m.host.objects["bpf_swift_v0"].registers = "bpf_swift_v0";
+	m.system.files["/proc/sys/kernel/random/boot_id"] = "one\n";
 	cc = "reno\n";
 	ASSERT_FALSE(m.load(false, true).error);
 	second_one.name = "bpf_swift_v0";
