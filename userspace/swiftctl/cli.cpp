@@ -154,14 +154,11 @@ int run_command_line(int argc, const char *const *argv)
 		return fail_usage(swiftctl_itself, "which verb? (" + which + ")");
 	if (named == &swiftctl_itself && first[0] != '-')
 		return fail_usage(swiftctl_itself, "unknown verb '" + first + "' (allowed: " + which + ")");
-	// An unset variable of a script's: --module= takes the next word for its value, others mean another scope.
-	for (int i = 1; i < argc; i++) {
-		const std::string_view word = argv[i];
-
-		if (word.empty() || (word.starts_with("--") && word.ends_with('=')))
-			return fail_usage(*named, word.empty() ? fmt::format("an empty word after {} (allowed: none)", argv[i - 1]) :
-								 fmt::format("{} without a value", word.substr(0, word.size() - 1)));
-	}
+	if (const auto wrong = option_without_value(argc, argv))
+		return fail_usage(*named, *wrong);
+	for (int i = 1; i < argc; i++)
+		if (argv[i][0] == '\0') // of --netns and its like it would be another scope
+			return fail_usage(*named, fmt::format("an empty word after {} (allowed: none)", argv[i - 1]));
 	try {
 		app.parse(argc, argv);
 	} catch (const CLI::CallForHelp &) {

@@ -70,6 +70,10 @@ int run(int argc, char **argv)
 		app.add_option("--" + std::string(o.name), given[std::string(o.name)],
 			       fmt::format("{} [{}]", o.help, swift::value_text(o.get({}))))
 			->group("Options, as in the configuration file (lists: a,b,c)");
+	if (const auto wrong = swift::option_without_value(argc, argv)) {
+		fmt::print(stderr, "swiftd: {} (an empty one is the next word, \"\"); see swiftd --help\n", *wrong);
+		return exit_usage;
+	}
 	try {
 		app.parse(argc, argv);
 	} catch (const CLI::ParseError &e) {

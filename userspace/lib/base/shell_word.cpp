@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "shell_word.h"
 
-#include <algorithm>
-
 #include "printable.h"
+#include "text.h"
 
 namespace swift {
 
@@ -12,22 +11,13 @@ namespace {
 constexpr std::size_t host_name_max = 255;
 constexpr std::string_view host_name_marks = "-_.:@%";
 
-bool ascii_alnum(char c)
-{
-	return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
-}
-
-// What no shell takes for anything else.
-bool plain(char c)
-{
-	return ascii_alnum(c) || std::string_view("_-.,:/@+").find(c) != std::string_view::npos;
-}
+constexpr std::string_view shell_marks = "_-.,:/@+"; // what no shell takes for anything else
 
 } // namespace
 
 std::string shell_word(std::string_view text)
 {
-	if (!text.empty() && std::all_of(text.begin(), text.end(), plain))
+	if (!text.empty() && all_plain(text, shell_marks))
 		return std::string(text);
 
 	const bool shown = printable(text) == text;
@@ -50,7 +40,7 @@ std::string shell_word(std::string_view text)
 Result<void> check_host_name(const std::string &what, const std::string &name)
 {
 	if (name.empty() || name.size() > host_name_max || name.starts_with('-') ||
-	    !std::all_of(name.begin(), name.end(), [](char c) { return ascii_alnum(c) || host_name_marks.find(c) != std::string_view::npos; }))
+	    !all_plain(name, host_name_marks))
 		return Error{what, name, "a host name or an address"};
 	return {};
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "text.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -37,6 +38,14 @@ std::string_view trim(std::string_view s)
 	if (first == std::string_view::npos)
 		return {};
 	return s.substr(first, s.find_last_not_of(blanks) - first + 1);
+}
+
+bool all_plain(std::string_view s, std::string_view more)
+{
+	return std::all_of(s.begin(), s.end(), [&](char c) {
+		return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+		       more.find(c) != std::string_view::npos;
+	});
 }
 
 std::vector<std::string> words(std::string_view s)

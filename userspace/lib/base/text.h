@@ -15,6 +15,8 @@
 namespace swift {
 
 [[nodiscard]] std::string_view trim(std::string_view s);
+// Letters and digits of ASCII, whatever the locale, and what of @more.
+[[nodiscard]] bool all_plain(std::string_view s, std::string_view more = "");
 // At any run of blanks; no empty words.
 [[nodiscard]] std::vector<std::string> words(std::string_view s);
 // At each separator; empty parts are kept.

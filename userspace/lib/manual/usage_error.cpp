@@ -35,4 +35,12 @@ std::string usage_error(const CLI::ParseError &error, const CLI::App &program)
 	return fmt::format("{}: a value is missing ({})", text.substr(0, lack), value.substr(0, value.size() - missing.size()));
 }
 
+std::optional<std::string> option_without_value(int argc, const char *const *argv)
+{
+	for (int i = 1; i < argc; i++)
+		if (const std::string_view word = argv[i]; word.starts_with("--") && word.ends_with('='))
+			return fmt::format("{} without a value", word.substr(0, word.size() - 1));
+	return std::nullopt;
+}
+
 } // namespace swift

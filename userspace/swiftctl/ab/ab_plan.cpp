@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "statistics.h"
+#include "text.h"
 
 namespace swift {
 
@@ -11,14 +12,6 @@ namespace {
 
 constexpr std::size_t cc_name_max = 15; // TCP_CA_NAME_MAX, without the final 0
 constexpr double samples_max = 20000; // of one run: iperf3 keeps them all in memory
-
-bool all_of(const std::string &s, std::string_view more)
-{
-	return std::all_of(s.begin(), s.end(), [&](char c) {
-		return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-		       more.find(c) != std::string_view::npos;
-	});
-}
 
 // Between two samples of the RTT: as dense as iperf3 has it, unless there are very many.
 std::string interval_s(const AbPlan &plan)
@@ -131,7 +124,7 @@ std::string shell_text(const std::vector<std::string> &argv)
 
 	for (const std::string &word : argv) {
 		text += text.empty() ? "" : " ";
-		if (!word.empty() && all_of(word, "-_.,:=/@%+[]")) {
+		if (!word.empty() && all_plain(word, "-_.,:=/@%+[]")) {
 			text += word;
 			continue;
 		}
@@ -158,7 +151,7 @@ std::vector<std::string> ssh_command(const std::string &host, const std::vector<
 
 Result<void> check_cc_name(const std::string &name)
 {
-	if (name.empty() || name.size() > cc_name_max || name.starts_with('-') || !all_of(name, "-_"))
+	if (name.empty() || name.size() > cc_name_max || name.starts_with('-') || !all_plain(name, "-_"))
 		return Error{"--cc", name, "names of congestion controls, separated by commas"};
 	return {};
 }

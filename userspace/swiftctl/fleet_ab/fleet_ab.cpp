@@ -25,9 +25,7 @@ constexpr std::int64_t span_max_s = 90LL * 86400;
 
 bool plain_name(std::string_view name, std::string_view more)
 {
-	return !name.empty() && name.size() <= arm_name_max && std::all_of(name.begin(), name.end(), [&](char c) {
-		return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || more.find(c) != std::string_view::npos;
-	});
+	return !name.empty() && name.size() <= arm_name_max && all_plain(name, more);
 }
 
 Result<std::string> file_text(const std::string &path)

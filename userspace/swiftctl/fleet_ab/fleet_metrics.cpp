@@ -26,9 +26,7 @@ std::string quantile_of(double q, const std::string &metric, const std::string &
 
 bool is_metric_name(const std::string &name)
 {
-	return !name.empty() && name.size() <= metric_name_max && std::all_of(name.begin(), name.end(), [](char c) {
-		return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-	});
+	return !name.empty() && name.size() <= metric_name_max && all_plain(name, "_");
 }
 
 } // namespace

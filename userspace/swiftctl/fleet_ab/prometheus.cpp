@@ -10,6 +10,7 @@
 
 #include "ab_json.h"
 #include "printable.h"
+#include "text.h"
 
 namespace swift {
 
@@ -22,7 +23,7 @@ std::string percent_encoded(std::string_view text)
 	std::string out;
 
 	for (const char c : text)
-		if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.')
+		if (all_plain({&c, 1}, "-_."))
 			out += c;
 		else
 			out += fmt::format("%{:02X}", static_cast<unsigned char>(c));
