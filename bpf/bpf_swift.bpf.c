@@ -494,18 +494,24 @@ void BPF_PROG(swift_in_ack_event, struct sock *sk)
 
 /* --- Coming and going ------------------------------------------------------------------------- */
 
+/* As in cong.c. */
+static __always_inline bool swift_ran_before(const struct sock *sk)
+{
+	struct inet_connection_sock *icsk = inet_csk(sk);
+	const struct tcp_sock *tp = tcp_sk(sk);
+
+	return BPF_CORE_READ_BITFIELD(icsk, icsk_ca_initialized) ||
+	       tp->data_segs_out > BPF_CORE_READ_BITFIELD(tp, syn_data);
+}
+
 /* As swift_init_cwnd_pkts() of cong.c. */
 static __always_inline u32 swift_init_cwnd_pkts(const struct sock *sk)
 {
-	struct inet_connection_sock *icsk = inet_csk(sk);
 	const struct dst_entry *dst = sk->sk_dst_cache;
-	const struct tcp_sock *tp = tcp_sk(sk);
-	u32 cwnd = tp->snd_cwnd;
+	u32 cwnd = tcp_sk(sk)->snd_cwnd;
 	u32 route_cwnd = 0;
 
-	/* As swift_ran_before(). */
-	if (BPF_CORE_READ_BITFIELD(icsk, icsk_ca_initialized) ||
-	    tp->data_segs_out > BPF_CORE_READ_BITFIELD(tp, syn_data) || cwnd == 1)
+	if (swift_ran_before(sk) || cwnd == 1)
 		return cwnd;
 	if (dst) /* the two low bits are flags */
 		bpf_probe_read_kernel(&route_cwnd, sizeof(route_cwnd),
@@ -537,7 +543,8 @@ void BPF_PROG(swift_cong_init, struct sock *sk)
 	/* There already if the handshake negotiated the echo. */
 	f = bpf_sk_storage_get(&swift_flows, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 	ss->path_key = swift_path_key(tp, f && f->echo_on);
-	if (tp->srtt_us) {
+	/* Later, another congestion control has filled a queue. */
+	if (tp->srtt_us && !swift_ran_before(sk)) {
 		base_ns = swift_on_handshake(&ss->law, &p->law, tp->tcp_clock_cache,
 					     tcp_srtt_ns(tp), tp->mss_cache, 0);
 		if (p->law.target_policy != SWIFT_TARGET_STATIC)

@@ -126,6 +126,7 @@ struct sk_buff___6_11 {
 };
 
 struct tcp_skb_cb {
+	u32 end_seq;
 	u32 ack_seq;
 	u8 sacked;
 };
@@ -190,6 +191,7 @@ struct inet_connection_sock {
 	u8 icsk_retransmits;
 	struct {
 		u8 pending;
+		u32 lrcvtime;
 	} icsk_ack;
 	u64 icsk_ca_priv[104 / 8];
 };
@@ -214,6 +216,7 @@ struct tcp_sock {
 	u64 tcp_mstamp;
 	u64 first_tx_mstamp;
 	u32 rcv_nxt;
+	u32 rcv_wnd;
 	u32 snd_nxt;
 	u32 snd_una;
 	u32 lsndtime;
@@ -237,6 +240,8 @@ struct tcp_sock {
 	u8 syn_data : 1;
 	struct minmax rtt_min;
 	struct tcp_rack rack;
+	void *md5sig_info;
+	void *ao_info;
 };
 
 struct rate_sample {

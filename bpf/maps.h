@@ -75,7 +75,7 @@ struct bpf_swift_flow {
 	u8 has_local; /* local_ns is of the ACK in hand */
 	u8 has_echo; /* remote_ns and echo_hops, too */
 	u8 knows_hops; /* echo_hops was ever told */
-	u8 pad;
+	u8 rx_repeats; /* of the same data, timeouts apart; SWIFT_REPEATS_STOP = no echo any more */
 };
 
 /* --- NIC clocks, as the module's clock table -------------------------------------------- */

@@ -62,6 +62,16 @@ static __always_inline struct bpf_swift_flow *swift_echo_flow(struct bpf_sock_op
 	return sk ? bpf_sk_storage_get(&swift_flows, sk, 0, flags) : 0;
 }
 
+/* RFC 2385, 5925: a segment that is signed has no room for what is added behind the signature. */
+static __always_inline bool swift_echo_signed(struct bpf_sock_ops *ops)
+{
+	struct bpf_sock *sk = ops->sk;
+	struct tcp_sock *tp = sk ? bpf_skc_to_tcp_sock(sk) : 0;
+
+	return tp && ((bpf_core_field_exists(tp->md5sig_info) && tp->md5sig_info) ||
+		      (bpf_core_field_exists(tp->ao_info) && tp->ao_info));
+}
+
 /* Our option of the packet in hand, or with @flags of the SYN. */
 static __always_inline enum swift_opt_kind swift_echo_load(struct bpf_sock_ops *ops, u64 flags,
 							   struct swift_opt *opt)
@@ -83,26 +93,30 @@ static __always_inline struct bpf_swift_flow *swift_echo_due(struct bpf_sock_ops
 {
 	struct bpf_swift_flow *f = swift_echo_flow(ops, 0);
 
-	return f && f->echo_on && f->has_t2 ? f : 0;
+	return f && f->echo_on && f->has_t2 && f->rx_repeats < SWIFT_REPEATS_STOP ? f : 0;
+}
+
+/* Is this a packet of a handshake that offers? */
+static __always_inline bool swift_echo_offers(struct bpf_sock_ops *ops)
+{
+	struct swift_opt unused;
+
+	if (ops->skb_tcp_flags & TCPHDR_ACK) /* its socket is none yet: the SYN's word has to do */
+		return swift_echo_load(ops, BPF_LOAD_HDR_OPT_TCP_SYN, &unused) == SWIFT_OPT_OFFER;
+	/* Not again: or was it the option? Nor of one that has left bpf_swift. */
+	return !ops->total_retrans && swift_echo_runs(ops) && !swift_echo_signed(ops);
 }
 
 static __always_inline void swift_echo_reserve(struct bpf_sock_ops *ops)
 {
 	u32 flags = ops->skb_tcp_flags;
-	struct swift_opt unused;
 
 	if (ops->args[0] == BPF_WRITE_HDR_TCP_CURRENT_MSS ||
 	    ops->args[0] == BPF_WRITE_HDR_TCP_SYNACK_COOKIE)
 		return;
 	if (flags & TCPHDR_SYN) {
-		if (flags & TCPHDR_ACK) {
-			if (swift_echo_load(ops, BPF_LOAD_HDR_OPT_TCP_SYN, &unused) !=
-			    SWIFT_OPT_OFFER)
-				return;
-		} else if (ops->total_retrans) { /* or was it the option? */
-			return;
-		}
-		bpf_reserve_hdr_opt(ops, SWIFT_OPT_OFFER_LEN, 0);
+		if (swift_echo_offers(ops))
+			bpf_reserve_hdr_opt(ops, SWIFT_OPT_OFFER_LEN, 0);
 		return;
 	}
 	if (ops->skb_len || flags & (TCPHDR_FIN | TCPHDR_RST))
@@ -111,6 +125,15 @@ static __always_inline void swift_echo_reserve(struct bpf_sock_ops *ops)
 		bpf_reserve_hdr_opt(ops, SWIFT_OPT_ECHO_LEN, 0);
 }
 
+/* With its header in front now. */
+static __always_inline bool swift_echo_has_data(struct bpf_sock_ops *ops)
+{
+	const u8 *th = ops->skb_data;
+
+	return (void *)(th + 13) > ops->skb_data_end || ops->skb_len > (th[12] >> 4) * 4U;
+}
+
+/* Called for whatever any program has reserved room for: what is ours is asked again. */
 static __always_inline void swift_echo_write(struct bpf_sock_ops *ops)
 {
 	u8 option[SWIFT_OPT_ECHO_LEN];
@@ -118,10 +141,14 @@ static __always_inline void swift_echo_write(struct bpf_sock_ops *ops)
 	struct swift_opt echo;
 
 	if (ops->skb_tcp_flags & TCPHDR_SYN) {
+		if (!swift_echo_offers(ops))
+			return;
 		swift_opt_put_offer(option);
 		bpf_store_hdr_opt(ops, option, SWIFT_OPT_OFFER_LEN, 0);
 		return;
 	}
+	if (ops->skb_tcp_flags & (TCPHDR_FIN | TCPHDR_RST) || swift_echo_has_data(ops))
+		return;
 	f = swift_echo_due(ops);
 	if (!f)
 		return;
@@ -156,9 +183,10 @@ static __always_inline void swift_echo_established(struct bpf_sock_ops *ops, u64
 	struct bpf_swift_flow *f;
 	struct swift_opt unused;
 
-	if (!(ops->bpf_sock_ops_cb_flags & SWIFT_CB_WRITE))
+	/* On others' sockets the callbacks are other programs'. */
+	if (!(ops->bpf_sock_ops_cb_flags & SWIFT_CB_WRITE) || !swift_echo_runs(ops))
 		return;
-	if (swift_echo_load(ops, where, &unused) == SWIFT_OPT_OFFER && swift_echo_runs(ops)) {
+	if (swift_echo_load(ops, where, &unused) == SWIFT_OPT_OFFER && !swift_echo_signed(ops)) {
 		f = swift_echo_flow(ops, BPF_SK_STORAGE_GET_F_CREATE);
 		if (f) {
 			f->echo_on = 1;
@@ -172,12 +200,16 @@ static __always_inline void swift_echo_established(struct bpf_sock_ops *ops, u64
 SEC("sockops")
 int swift_echo(struct bpf_sock_ops *ops)
 {
-	int keep = 1;
+	int keep = 0;
 
 	switch (ops->op) {
 	case BPF_SOCK_OPS_TCP_LISTEN_CB:
 		if (swift_echo_runs(ops)) {
-			bpf_setsockopt(ops, SOL_TCP, TCP_SAVE_SYN, &keep, sizeof(keep));
+			/* 2 is the application's: with the header of its link. */
+			if (bpf_getsockopt(ops, SOL_TCP, TCP_SAVE_SYN, &keep, sizeof(keep)) || !keep) {
+				keep = 1;
+				bpf_setsockopt(ops, SOL_TCP, TCP_SAVE_SYN, &keep, sizeof(keep));
+			}
 			swift_echo_callbacks(ops, SWIFT_CB_WRITE, 0);
 		}
 		break;

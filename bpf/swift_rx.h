@@ -11,6 +11,7 @@
 #include "core/clock.h"
 #include "swift_flow.h"
 
+#define SWIFT_REPEATS_STOP 4 /* timeouts of the same data, after which ACKs go without an echo */
 #define SWIFT_TAI_SECONDS_MAX 64 /* TAI is 37 s ahead of CLOCK_REALTIME, or 0 if nobody set it */
 
 /* By a device, and by the NAPI ids of a device: those survive VLANs, bonds and bridges. */
@@ -184,6 +185,26 @@ static __always_inline u8 swift_rx_hops(const struct sk_buff *skb)
 				   KERNEL_READ(struct iphdr, ip, ttl));
 }
 
+/*
+ * The same data again and again, timeouts apart, means that our ACKs do not arrive. If it is the
+ * option that somebody on the path drops, go without. As in swift_rx_data() of rx.c, by this end's RTO.
+ */
+static __always_inline void swift_rx_repeats(struct sock *sk, const struct sk_buff *skb,
+					     struct bpf_swift_flow *f)
+{
+	u32 end_seq = BPF_CORE_READ(tcp_skb_cb(skb), end_seq);
+	u32 rcv_nxt = BPF_CORE_READ(tcp_sk(sk), rcv_nxt);
+
+	if (!f->echo_on || f->rx_repeats >= SWIFT_REPEATS_STOP)
+		return;
+	if ((s32)(end_seq - rcv_nxt) > 0)
+		f->rx_repeats = 0;
+	else if ((s32)(end_seq - (rcv_nxt - BPF_CORE_READ(tcp_sk(sk), rcv_wnd))) >= 0 &&
+		 (u32)bpf_jiffies64() - BPF_CORE_READ(inet_csk(sk), icsk_ack.lrcvtime) >
+			 (f->rx_repeats + 1) * BPF_CORE_READ(inet_csk(sk), icsk_rto))
+		f->rx_repeats++;
+}
+
 SEC("tp_btf/tcp_probe")
 int BPF_PROG(swift_rx, struct sock *sk, struct sk_buff *skb)
 {
@@ -207,6 +228,7 @@ int BPF_PROG(swift_rx, struct sock *sk, struct sk_buff *skb)
 	f->t2_ns = (u32)tai_ns - age_ns;
 	f->t2_source = source;
 	f->has_t2 = source != TCP_SWIFT_SOURCE_NONE;
+	swift_rx_repeats(sk, skb, f);
 	return 0;
 }
 

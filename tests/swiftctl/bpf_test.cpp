@@ -690,6 +690,25 @@ TEST(Bpf, without_the_echo_no_cgroup_is_needed)
 	EXPECT_FALSE(m.host.exists(variant_dir + "/link_swift_echo"));
 }
 
+// Stamps have a cgroup without the echo, too.
+TEST(Bpf, a_swap_turns_no_echo_on)
+{
+	VariantMachine m;
+	BpfLoadRequest r;
+
+	for (const char *object : {"bpf_swift", second})
+		(object == second ? m.host.files[second] : m.host.objects["bpf_swift"])
+			.programs.push_back({"swift_stamp", swift::BpfProgramKind::cgroup_skb, "cgroup_skb/ingress"});
+	r.name = "bpf_swift";
+	r.echo = false;
+	ASSERT_FALSE(m.variants.load(r).error);
+	EXPECT_TRUE(m.host.exists(variant_dir + "/link_swift_stamp"));
+	const BpfReport swapped = m.swap();
+	ASSERT_FALSE(swapped.error) << error_of(swapped);
+	EXPECT_TRUE(m.host.exists(variant_dir + "/link_swift_stamp"));
+	EXPECT_FALSE(m.host.exists(variant_dir + "/link_swift_echo"));
+}
+
 TEST(Bpf, dry_runs_change_nothing)
 {
 	VariantMachine m;

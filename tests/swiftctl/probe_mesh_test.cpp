@@ -331,6 +331,19 @@ TEST_F(Gate, a_signed_probe_is_good_once_and_for_a_while)
 	EXPECT_FALSE(refused(mesh_probe(10002, &keys, mesh_now_ns - 5000 * ms)));
 }
 
+TEST(probe_replays, a_clock_that_is_set_back_is_a_new_beginning)
+{
+	constexpr std::int64_t ahead_ns = 600'000'000'000;
+	ReplayGuard guard(mesh_now_ns + ahead_ns, 1);
+	ProbePacket p;
+
+	EXPECT_FALSE(guard.check(p, mesh_now_ns + ahead_ns + 1, mesh_now_ns + ahead_ns + 1));
+	p.seq++;
+	EXPECT_EQ(guard.check(p, mesh_now_ns - 1, mesh_now_ns), Refusal::out_of_time);
+	EXPECT_FALSE(guard.check(p, mesh_now_ns + 1, mesh_now_ns + 1));
+	EXPECT_EQ(guard.check(p, mesh_now_ns - 1, mesh_now_ns + 2), Refusal::out_of_time);
+}
+
 TEST(probe_replays, numbers_go_round)
 {
 	ReplayGuard guard(0, 1);

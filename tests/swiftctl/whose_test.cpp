@@ -183,6 +183,25 @@ TEST(whose, a_control_group_says_which_processes_to_ask)
 	EXPECT_EQ(processes.walks(), 0U);
 }
 
+TEST(whose, a_host_of_very_many_sockets_is_looked_through_all_the_same)
+{
+	const Tree proc;
+	SocketProcesses processes("/nowhere", proc.path);
+
+	for (const auto &[pid, from, to] : {std::tuple("77", 0, 1), {"78", 1, (1 << 17) + 10}}) {
+		const std::string fds = proc.path + "/" + pid + "/fd/";
+
+		fs::create_directories(fds);
+		proc.file(std::string(pid) + "/comm", std::string("p") + pid + "\n");
+		for (int i = from; i < to; i++)
+			ASSERT_EQ(symlink(("socket:[" + std::to_string(1000 + i) + "]").c_str(), (fds + std::to_string(i)).c_str()), 0);
+	}
+	const auto found = processes.find(1000, "");
+
+	ASSERT_TRUE(found);
+	EXPECT_EQ(found->program, "p77");
+}
+
 TEST(whose, what_a_process_closed_it_has_no_more)
 {
 	const Tree proc;

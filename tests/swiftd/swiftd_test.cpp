@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <fstream>
 #include <memory>
+#include <numeric>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -105,6 +106,49 @@ TEST(FlowTable, RatesAgesJoinsAndLeaves)
 	EXPECT_EQ(then->rows[1].first_seen_ns, 10 * second);
 	EXPECT_EQ(then->rows[0].first_seen_ns, 12 * second);
 	EXPECT_EQ(then->groups[then->rows[1].group], (FlowGroup{"10.0.0.0/24", "swift", "eth0"}));
+}
+
+// A pod comes, and its veth has an address.
+TEST(FlowTable, AnInterfaceThatChangesLosesNoBytesAndNoEnds)
+{
+	FlowTable table({});
+	IfaceMap map = ifaces();
+	Flow old = flow(1), young = flow(2);
+
+	young.tcp->bytes_acked = 700;
+	dump(table, 10 * second, {old, flow(3)}, map);
+	map.replace({{2, "eth0", false, false}, {7, "veth7", false, false}}, {{*Address::parse("10.0.0.1"), 2}});
+	const auto set = dump(table, 12 * second, {old, young}, map);
+
+	ASSERT_EQ(set->rows.size(), 2U);
+	EXPECT_EQ(set->rows[1].bytes_new, 700U);
+	EXPECT_EQ(std::accumulate(set->left_of_group.begin(), set->left_of_group.end(), 0U), 1U);
+}
+
+// The kernel keeps less of a connection that only the peer has not closed: its flow has ended.
+TEST(FlowTable, SmallSocketsAreNoFlows)
+{
+	FlowTableOptions all;
+	Flow small = flow(1);
+
+	all.ccs = {"*"};
+	FlowTable table(all);
+	small.tcp.reset();
+	small.cc.clear();
+	EXPECT_TRUE(dump(table, 10 * second, {small})->rows.empty());
+}
+
+TEST(FlowTable, WhatLeavesAGroupThatGoesIsToldByItsName)
+{
+	FlowTable table({});
+
+	dump(table, 10 * second, {flow(1)});
+	const auto set = dump(table, 100'000 * second, {});
+	bool told = false;
+
+	for (std::size_t i = 0; i < set->left_of_group.size(); i++)
+		told |= set->left_of_group[i] == 1 && set->groups[i] == FlowGroup{"10.0.0.0/24", "swift", "eth0"};
+	EXPECT_TRUE(told);
 }
 
 TEST(FlowTable, NamespacesAndOwnersAreToldApart)

@@ -97,6 +97,44 @@ ok 'bpf: echoes beyond the RTT are refused' wait_until 60 bpf_flow_with 'samples
 ok 'bpf: and the delay is the fabric'"'"'s' wait_until 10 bpf_flow_with 'samples > 100 && fabric_ns > endpoint_ns'
 honest
 
+# Sockets of its cgroup that are not its own, or not any more.
+answers='
+import socket
+s = socket.socket(); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+s.setsockopt(socket.IPPROTO_TCP, 27, 2)  # TCP_SAVE_SYN, with the header of the link
+s.bind(("", 7000)); s.listen()
+assert s.getsockopt(socket.IPPROTO_TCP, 27) == 2, "TCP_SAVE_SYN is another"
+for size in (1, 1, 20000):
+    c, _ = s.accept(); assert len(c.recv(size, socket.MSG_WAITALL)) == size; c.sendall(b"y"); c.close()'
+asks='
+import ctypes, socket
+def ask(c, size):
+    c.connect(("'$h2_ip4'", 7000)); c.sendall(bytes(size)); assert c.recv(1) == b"y"
+c = socket.socket(); c.settimeout(600); ask(c, 1)
+unspec = (ctypes.c_char * 16)()  # AF_UNSPEC: to be connected once more
+assert ctypes.CDLL(None).connect(c.fileno(), unspec, 16) == 0
+c.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"cubic")
+ask(c, 1)'
+talk() { # THE ASKER'S WAYS
+	timeout $patience ip netns exec h1 python3 -ISc "$1"
+}
+ip netns exec h2 timeout $patience python3 -ISc "$answers" >"$work/answers" 2>&1 &
+answerer=$!
+ok 'bpf: a listener keeps the TCP_SAVE_SYN that it has set' wait_until 10 listening h2 7000
+dump_starts h1 -nvl -i right -w "$work/syns" -U --immediate-mode 'tcp[tcpflags] & (tcp-syn | tcp-ack) == tcp-syn and dst port 7000'
+ok 'bpf: a socket leaves bpf_swift between two connections' talk "$asks"
+sleep 0.2
+offers() { tcpdump -nvr "$work/syns" 2>/dev/null | grep -c 'Flags \[S\].*unknown-253' ; }
+syns() { tcpdump -nr "$work/syns" 2>/dev/null | grep -c 'Flags \[S\]'; }
+ok 'bpf: whose second SYN offers no echo' eval 'echo "$(offers) of $(syns)"; [ "$(offers)" = 1 ] && [ "$(syns)" = 2 ]'
+# Somebody drops whatever has the option, but for handshakes.
+in_ns r1 nft 'add table ip lossy; add chain ip lossy forward { type filter hook forward priority 0; }
+	add rule ip lossy forward tcp flags & syn == 0 tcp option 253 exists counter drop'
+ok 'bpf: where ACKs with the option are dropped, data arrives without' talk "${asks/ask(c, 1)*/ask(c, 20000)}"
+ok 'bpf: and ACKs were dropped' eval 'in_ns r1 nft list table ip lossy | grep "packets [1-9]"'
+in_ns r1 nft delete table ip lossy
+ok 'bpf: the listener has had all three' eval 'wait $answerer || { cat "$work/answers"; false; }'
+
 # No target can be met: the flow sits at 0.4 packet; a packet each RTT / 0.4.
 shape 100mbit 5ms
 ok 'bpf: parameters are set' bpf_say set "${bpf_targets[@]}" base_target_ns=1000 fs_range_ns=0 hop_target_ns=0 min_cwnd_micro=400000

@@ -270,7 +270,8 @@ Result<Collector> Collector::open(const Config::Collect &config, OwnClocks own_c
 
 void Collector::reconfigure(const Config::Collect &config)
 {
-	const bool regroup = config.ccs != config_.ccs || config.prefixes != config_.prefixes ||
+	// Of other flows that are looked at then nobody knows what they had before.
+	const bool regroup = config.netns != config_.netns || config.ccs != config_.ccs || config.prefixes != config_.prefixes ||
 			     config.max_prefixes != config_.max_prefixes || config.ended != config_.ended ||
 			     config.history_s != config_.history_s;
 
@@ -435,10 +436,12 @@ Result<std::shared_ptr<Snapshot>> Collector::collect(const std::function<void()>
 		auto ended = EndedFlows::start();
 
 		ended_tried_ = true;
-		if (ended)
+		if (ended) {
 			ended_ = std::move(*ended);
-		else
+			flows_.forget_netns(); // it has to hear of them, too
+		} else {
 			spdlog::warn("flows are not counted at their end: {}", ended.error().text());
+		}
 	}
 	flows_.on_new_netns([this](const Netns &n, int fd) {
 		const auto heard = ended_ && ended_->may_hear_others() ? ended_->hear(fd) : Result<void>();

@@ -334,8 +334,12 @@ public:
 
 		if (!p.target)
 			return;
-		if (auto sent = client_.send(*p.target, turn->counts); !sent)
+		if (auto sent = client_.send(*p.target, turn->counts); !sent) {
 			book_.set_trouble(turn->peer, peer_trouble(sent.error().code));
+			// No way there: old samples would speak for it. Want of room here says nothing of it.
+			if (turn->counts && sent.error().code != ENOBUFS && sent.error().code != EAGAIN)
+				book_.add(turn->peer, {.at_ns = now_ns, .lost = true});
+		}
 	}
 	void tell(ProbeNews &out)
 	{

@@ -754,7 +754,7 @@ BpfReport BpfVariants::swap(const BpfLoadRequest &request)
 
 	same.plain = !host_.exists(dir + "/ops_link");
 	same.cgroup = running.cgroups.empty() ? "" : running.cgroups[0];
-	same.echo = !running.cgroups.empty();
+	same.echo = host_.exists(dir + "/link_swift_echo"); // stamps have a cgroup without it, too
 
 	auto plan = this->plan(same, report);
 

@@ -60,6 +60,8 @@ public:
 	// which is in that namespace, while look() waits for it.
 	using NewNetns = std::function<void(const Netns &netns, int fd)>;
 	void on_new_netns(NewNetns new_netns) { new_netns_ = std::move(new_netns); }
+	// And once more, of all.
+	void forget_netns() { places_.clear(); }
 
 private:
 	FlowObserver(FlowTableOptions options, Storages storages, std::int64_t storages_every_ns, IfaceMap ifaces)

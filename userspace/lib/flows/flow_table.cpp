@@ -373,7 +373,7 @@ void FlowTable::begin(std::int64_t now_ns, const IfaceMap &ifaces, std::string_v
 	now_->netns.clear();
 	now_->owners[0].who.cgroup = label_other;
 	enter(netns, ifaces);
-	regroup_ |= ifaces_generation_ != ifaces.generation();
+	relabel_ = ifaces_generation_ != ifaces.generation();
 	ifaces_generation_ = ifaces.generation();
 }
 
@@ -421,6 +421,9 @@ FlowRow row_of(const Flow &flow)
 
 void FlowTable::add(const Flow &flow)
 {
+	// What the kernel keeps of a connection that the peer has not closed (FIN_WAIT2, a small socket): its flow has ended.
+	if (!flow.tcp && flow.cc.empty())
+		return;
 	const std::uint8_t cc = cc_of(flow.cc);
 
 	if (!cc_wanted_[cc]) {
@@ -457,7 +460,7 @@ void FlowTable::link(FlowRow &row)
 		join(row);
 
 	// In "other" it may find a better place now.
-	if (before && !regroup_ && before->cc == row.cc && before->iface != 0 &&
+	if (before && !regroup_ && !relabel_ && before->cc == row.cc && before->iface != 0 &&
 	    groups_[before->group].prefix != 0) {
 		row.iface = before->iface;
 		row.group = before->group;
@@ -509,8 +512,8 @@ std::shared_ptr<const FlowSet> FlowTable::end()
 	for (std::size_t i = 0; i < had && !regroup_; i++)
 		if (!stayed_[i])
 			now_->left_of_group[before_->rows[i].group]++;
+	now_->groups = group_labels_; // with those that go now: what has left them is told
 	expire_groups();
-	now_->groups = group_labels_;
 	now_->ccs = ccs_.all();
 	now_->ifaces = iface_names_.all();
 	now_->left = had + now_->joined - now_->rows.size();

@@ -224,6 +224,7 @@ private:
 	std::unordered_map<std::uint64_t, std::uint32_t> owner_ids_; // by cgroup, of the namespace that was entered last
 	NameOwner name_owner_;
 	std::uint64_t ifaces_generation_ = 0;
+	bool relabel_ = false; // a route may lead through another interface
 	bool regroup_ = false; // old rows' groups are of no use
 	std::vector<bool> stayed_; // of before_'s rows
 

@@ -41,12 +41,12 @@ bool SocketProcesses::is_at(const Place &place, std::uint32_t inode) const
 	return socket_inode(proc_ + "/" + place.pid + "/fd/" + place.fd) == inode;
 }
 
-// Remembers all the sockets of @pid; true: @inode is one of them.
-bool SocketProcesses::look(const std::string &pid, std::uint32_t inode)
+// Remembers all the sockets of @pid; where @inode is, if it is one of them: what is remembered may be forgotten at once.
+std::optional<SocketProcesses::Place> SocketProcesses::look(const std::string &pid, std::uint32_t inode)
 {
 	const std::string path = proc_ + "/" + pid + "/fd";
 	const Directory directory(opendir(path.c_str()), closedir);
-	bool found = false;
+	std::optional<Place> found;
 
 	for (const dirent *e = directory ? readdir(directory.get()) : nullptr; e; e = readdir(directory.get())) {
 		const std::uint32_t each = e->d_name[0] == '.' ? 0 : socket_inode(path + "/" + e->d_name);
@@ -58,35 +58,38 @@ bool SocketProcesses::look(const std::string &pid, std::uint32_t inode)
 		// Of several that have it, the one that had it first.
 		if (!places_.contains(each) || each == inode)
 			places_[each] = {pid, e->d_name};
-		found |= each == inode;
+		if (each == inode)
+			found = Place{pid, e->d_name};
 	}
 	return found;
 }
 
-bool SocketProcesses::look_in_group(const std::string &cgroup, std::uint32_t inode)
+std::optional<SocketProcesses::Place> SocketProcesses::look_in_group(const std::string &cgroup, std::uint32_t inode)
 {
 	std::ifstream pids(cgroups_ + cgroup + "/cgroup.procs");
 
 	for (std::string pid; std::getline(pids, pid);)
-		if (pid != "0" && look(pid, inode)) // 0: of another PID namespace
-			return true;
-	return false;
+		if (pid != "0") // of another PID namespace
+			if (auto found = look(pid, inode))
+				return found;
+	return std::nullopt;
 }
 
-bool SocketProcesses::look_everywhere(std::uint32_t inode)
+std::optional<SocketProcesses::Place> SocketProcesses::look_everywhere(std::uint32_t inode)
 {
 	const std::int64_t now_ns = clock_ns(CLOCK_MONOTONIC);
 
 	if (walked_ns_ != 0 && now_ns - walked_ns_ < walk_every_ns)
-		return false;
+		return std::nullopt;
 	const Directory directory(opendir(proc_.c_str()), closedir);
-	bool found = false;
+	std::optional<Place> found;
 
 	walked_ns_ = now_ns;
 	walks_++;
 	for (const dirent *e = directory ? readdir(directory.get()) : nullptr; e; e = readdir(directory.get()))
 		if (e->d_name[0] >= '1' && e->d_name[0] <= '9')
-			found |= look(e->d_name, inode);
+			if (auto here = look(e->d_name, inode))
+				found = std::move(here);
 	return found;
 }
 
@@ -96,15 +99,19 @@ std::optional<Process> SocketProcesses::find(std::uint32_t inode, const std::str
 
 	if (inode == 0) // nobody has it any more
 		return std::nullopt;
-	const auto at = places_.find(inode);
-	const bool known = at != places_.end() && is_at(at->second, inode);
+	std::optional<Place> place;
 
-	if (!known) {
-		places_.erase(inode);
-		if (!(!cgroup.empty() && cgroup != "/" && look_in_group(cgroup, inode)) && !look_everywhere(inode))
-			return std::nullopt;
-	}
-	const std::string &pid = places_.at(inode).pid;
+	if (const auto at = places_.find(inode); at != places_.end() && is_at(at->second, inode))
+		place = at->second;
+	else if (at != places_.end())
+		places_.erase(at);
+	if (!place && !cgroup.empty() && cgroup != "/")
+		place = look_in_group(cgroup, inode);
+	if (!place)
+		place = look_everywhere(inode);
+	if (!place)
+		return std::nullopt;
+	const std::string &pid = place->pid;
 	std::ifstream comm(proc_ + "/" + pid + "/comm");
 	Process out;
 

@@ -39,9 +39,9 @@ private:
 	};
 
 	[[nodiscard]] bool is_at(const Place &place, std::uint32_t inode) const;
-	bool look(const std::string &pid, std::uint32_t inode);
-	bool look_in_group(const std::string &cgroup, std::uint32_t inode);
-	bool look_everywhere(std::uint32_t inode);
+	std::optional<Place> look(const std::string &pid, std::uint32_t inode);
+	std::optional<Place> look_in_group(const std::string &cgroup, std::uint32_t inode);
+	std::optional<Place> look_everywhere(std::uint32_t inode);
 
 	const std::string cgroups_;
 	const std::string proc_;

@@ -74,6 +74,8 @@ std::uint64_t sum_of(const RefusalCounts &counts)
 // A replay may come from any address: the prober's run and its number for us say whose it is.
 std::optional<Refusal> ReplayGuard::check(const ProbePacket &probe, std::int64_t signed_ns, std::int64_t now_ns)
 {
+	// Set back to before we began: what was signed by that clock is refused, what is signed from now on is not.
+	start_ns_ = std::min(start_ns_, now_ns);
 	if (signed_ns < start_ns_ || signed_ns < now_ns - window_ns || signed_ns > now_ns + window_ns)
 		return Refusal::out_of_time;
 
