@@ -262,7 +262,7 @@ Result<void> BpfVariants::check_name_free(const std::string &name) const
 	return Error{"the name " + name + " is taken by a module, or the kernel itself"};
 }
 
-Result<BpfVariants::Plan> BpfVariants::plan(const BpfLoadRequest &request, BpfReport &report)
+Result<BpfVariants::Plan> BpfVariants::plan(const BpfLoadRequest &request, BpfReport &report, const std::string &running)
 {
 	Plan plan;
 
@@ -321,7 +321,8 @@ Result<BpfVariants::Plan> BpfVariants::plan(const BpfLoadRequest &request, BpfRe
 			return Error{"swiftctl does not know where to attach program " + p.name + " (" +
 					     p.section + ") of the object",
 				     plan.file};
-		if (p.kind == BpfProgramKind::sock_ops && !request.echo) {
+		if (p.kind == BpfProgramKind::sock_ops &&
+		    !(running.empty() ? request.echo : host_.exists(running + "/link_" + p.name))) {
 			RETURN_IF_ERROR(plan.object->skip_program(p.name));
 			continue;
 		}
@@ -749,14 +750,13 @@ BpfReport BpfVariants::swap(const BpfLoadRequest &request)
 
 	// As it was loaded: by a link or not, with the echo or not, on the same cgroup.
 	BpfLoadRequest same = request;
-	const BpfStatus running = status(name, dir);
+	const BpfStatus now = status(name, dir);
 	const BpfLaw *law = law_of(dir);
 
 	same.plain = !host_.exists(dir + "/ops_link");
-	same.cgroup = running.cgroups.empty() ? "" : running.cgroups[0];
-	same.echo = host_.exists(dir + "/link_swift_echo"); // stamps have a cgroup without it, too
+	same.cgroup = now.cgroups.empty() ? "" : now.cgroups[0];
 
-	auto plan = this->plan(same, report);
+	auto plan = this->plan(same, report, dir);
 
 	if (!plan)
 		return failed(plan.error());

@@ -127,7 +127,8 @@ private:
 	// Held while it is changed.
 	Result<std::shared_ptr<void>> may_change(const std::string &name, bool dry_run) const;
 	Result<void> kernel_can(BpfReport &report, bool dry_run);
-	Result<Plan> plan(const BpfLoadRequest &request, BpfReport &report);
+	// @running: where the one is that it takes the place of; it has the echo if that one has.
+	Result<Plan> plan(const BpfLoadRequest &request, BpfReport &report, const std::string &running = "");
 	Result<void> check_name_free(const std::string &name) const;
 	Result<std::string> root_cgroup() const;
 	Result<void> build(const BpfLoadRequest &request, Plan &plan, BpfReport &report, Undo &undo);
