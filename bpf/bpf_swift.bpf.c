@@ -29,6 +29,10 @@
  * B8 TCP settles the gap to the next packet when one leaves, and no program can move it:
  *    news are a gap old. For that the steps of a small window (D16) are an eighth, and the
  *    newest RTT has half of its weight in the gap (late_news): more is not stable.
+ * B9 The link's rate is nobody's to ask: what a full packet adds to a handshake's RTT (D10) is
+ *    taken as on a link of 1 Gb/s. No plb, no credit, no rto_min_us. The guard looks once, at the
+ *    first sample of a connection whose handshake was long or unknown; subflows of MPTCP have no
+ *    rate to be chosen by; IPv4 behind an IPv6 socket is a path of its own.
  */
 #include "swift_flow.h"
 #include "swift_path.h"

@@ -206,7 +206,8 @@ int swift_echo(struct bpf_sock_ops *ops)
 	case BPF_SOCK_OPS_TCP_LISTEN_CB:
 		if (swift_echo_runs(ops)) {
 			/* 2 is the application's: with the header of its link. */
-			if (bpf_getsockopt(ops, SOL_TCP, TCP_SAVE_SYN, &keep, sizeof(keep)) || !keep) {
+			if (bpf_getsockopt(ops, SOL_TCP, TCP_SAVE_SYN, &keep, sizeof(keep)) ||
+			    !keep) {
 				keep = 1;
 				bpf_setsockopt(ops, SOL_TCP, TCP_SAVE_SYN, &keep, sizeof(keep));
 			}

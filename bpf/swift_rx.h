@@ -186,8 +186,9 @@ static __always_inline u8 swift_rx_hops(const struct sk_buff *skb)
 }
 
 /*
- * The same data again and again, timeouts apart, means that our ACKs do not arrive. If it is the
- * option that somebody on the path drops, go without. As in swift_rx_data() of rx.c, by this end's RTO.
+ * The same data again and again, timeouts apart, means that our ACKs do not arrive. If it is
+ * the option that somebody on the path drops, go without. As in swift_rx_data() of rx.c, by this
+ * end's RTO.
  */
 static __always_inline void swift_rx_repeats(struct sock *sk, const struct sk_buff *skb,
 					     struct bpf_swift_flow *f)

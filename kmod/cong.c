@@ -435,8 +435,8 @@ static void swift_reset_rto_min(struct sock *sk, struct swift_sock *ss)
 }
 
 /*
- * Who left Swift delays ACKs again: where the least RTO is shorter than that, each lone segment is sent
- * twice, and so has no RTT.
+ * Who left Swift delays ACKs again: where the least RTO is shorter than that, each lone segment
+ * is sent twice, and so has no RTT.
  */
 static void swift_miss_echo(struct sock *sk, struct swift_sock *ss, const struct swift_sample *in,
 			    const struct rate_sample *rs)

@@ -330,8 +330,9 @@ static void swift_out_segment(struct sock *sk, struct sk_buff *skb, u8 pf, bool 
 }
 
 /*
- * Others send through LOCAL_OUT what has left once, and still belongs to its socket, which is not
- * locked behind a queue: ipvlan (L3) in its device's namespace, IPVS. Headers may be a tap's by then.
+ * Others send through LOCAL_OUT what has left once, and still belongs to its socket, which is
+ * not locked behind a queue: ipvlan (L3) in its device's namespace, IPVS. Headers may be a tap's
+ * by then.
  */
 static bool swift_left_before(const struct sk_buff *skb, const struct nf_hook_state *state)
 {

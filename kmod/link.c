@@ -75,7 +75,8 @@ static u32 swift_link_rate(const struct swift_net *sn, struct net_device *dev)
 
 	if (dev->flags & IFF_LOOPBACK)
 		return 0;
-	if (!swift_link_is_real(dev) || !netif_running(dev) || __ethtool_get_link_ksettings(dev, &link) ||
+	if (!swift_link_is_real(dev) || !netif_running(dev) ||
+	    __ethtool_get_link_ksettings(dev, &link) ||
 	    !link.base.speed || link.base.speed > INT_MAX)
 		return READ_ONCE(sn->link_mbps);
 	return link.base.speed;
@@ -138,7 +139,7 @@ static struct swift_link *swift_link_learn_base(struct net_device *dev)
 		return NULL;
 	}
 	swift_link_store(sn, dev->ifindex, link);
-	swift_link_set(link, &sn->sird); /* which may have changed before swift_links_set() saw it */
+	swift_link_set(link, &sn->sird); /* once more, now that it is found */
 	return link;
 }
 

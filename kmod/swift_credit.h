@@ -27,7 +27,7 @@ struct swift_link {
 	refcount_t refs;
 	u32 mbps; /* 0 = no longer known */
 	struct rcu_head rcu;
-	/* The NIC: names only, as it may be gone (but for whoever finds the link under this name). */
+	/* The NIC: names only, as it may be gone. */
 	const struct swift_net *owner;
 	int ifindex;
 

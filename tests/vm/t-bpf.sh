@@ -119,6 +119,7 @@ talk() { # THE ASKER'S WAYS
 	timeout $patience ip netns exec h1 python3 -ISc "$1"
 }
 ip netns exec h2 timeout $patience python3 -ISc "$answers" >"$work/answers" 2>&1 &
+# shellcheck disable=SC2034 # for eval
 answerer=$!
 ok 'bpf: a listener keeps the TCP_SAVE_SYN that it has set' wait_until 10 listening h2 7000
 dump_starts h1 -nvl -i right -w "$work/syns" -U --immediate-mode 'tcp[tcpflags] & (tcp-syn | tcp-ack) == tcp-syn and dst port 7000'
