@@ -71,7 +71,7 @@ int run(int argc, char **argv)
 			       fmt::format("{} [{}]", o.help, swift::value_text(o.get({}))))
 			->group("Options, as in the configuration file (lists: a,b,c)");
 	if (const auto wrong = swift::option_without_value(argc, argv)) {
-		fmt::print(stderr, "swiftd: {} (an empty one is the next word, \"\"); see swiftd --help\n", *wrong);
+		fmt::print(stderr, "swiftd: {} (an empty one is a word of its own: \"\"); see swiftd --help\n", *wrong);
 		return exit_usage;
 	}
 	try {

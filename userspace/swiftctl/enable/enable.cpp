@@ -119,7 +119,8 @@ std::vector<Setting> set_before(const System &system, const std::vector<Change> 
 	return all;
 }
 
-bool set_before(const System &system, const std::vector<Change> &remembered, std::string_view key, std::string_view value)
+// Has an earlier run set it, and is it so still?
+bool still_set(const System &system, const std::vector<Change> &remembered, std::string_view key, std::string_view value)
 {
 	const auto now = read_sysctl(system, std::string(key));
 
@@ -226,8 +227,8 @@ private:
 
 		all.insert(all.end(), set.begin(), set.end());
 		return step({Kind::file, sysctl_file},
-			    sysctl_file_text(options_.qdisc == "fq" || set_before(system_, remembered_, default_qdisc_sysctl, "fq"),
-					     !options_.no_default || set_before(system_, remembered_, default_cc_sysctl, cc_name),
+			    sysctl_file_text(options_.qdisc == "fq" || still_set(system_, remembered_, default_qdisc_sysctl, "fq"),
+					     !options_.no_default || still_set(system_, remembered_, default_cc_sysctl, cc_name),
 					     all, with));
 	}
 
