@@ -138,7 +138,7 @@ def plot_each(axes, result, points_of):
     """A line for the first run of each law and case: of each its colour and name; where they are too many
     for that, laws have colours and cases have dashes."""
     lines = [(run, points) for run in first_runs(result) if (points := points_of(run))]
-    many, laws = len(lines) > NAMES_MOST, colours(result)
+    many, laws = len(lines) > len(COLOURS), colours(result)
     dashes = dict(zip(dict.fromkeys(run["case"] for run, _ in lines), DASHES * 10))
     by_law = many or len(result["parameters"]["cases"]) == 1
     for i, (run, points) in enumerate(lines):
