@@ -283,6 +283,70 @@ TEST(FlowTable, ADumpThatIsTriedAgainCountsOnce)
 	}
 }
 
+namespace {
+
+// A dump of our own namespace, and of pod's, which has @flows; without @flows it is not found.
+std::shared_ptr<const FlowSet> dump_of_pod(FlowTable &table, std::int64_t now_ns,
+					   const std::optional<std::vector<Flow>> &flows, bool whole = true)
+{
+	const IfaceMap ifaces;
+
+	table.begin(now_ns, ifaces, "own");
+	if (flows) {
+		table.enter("pod", ifaces);
+		for (const Flow &f : *flows)
+			table.add(f);
+		if (!whole)
+			table.not_whole();
+	}
+	return table.end();
+}
+
+} // namespace
+
+TEST(FlowTable, ANamespaceThatIsOutOfSightForAWhileHasNotEnded)
+{
+	FlowTable table({});
+	Flow a = flow(1);
+
+	a.tcp->bytes_acked = 1'000'000;
+	a.tcp->segments_sent = 1000;
+	std::int64_t now_ns = 10 * second;
+	dump_of_pod(table, now_ns, {{a}});
+	for (const bool found : {false, true}) { // then its dump fails
+		a.tcp->bytes_acked += 4000;
+		a.tcp->segments_sent += 4;
+		const auto none = found ? std::optional(std::vector<Flow>()) : std::nullopt;
+		const auto without = dump_of_pod(table, now_ns += second, none, !found);
+
+		EXPECT_EQ(without->left, 0U);
+		EXPECT_EQ(std::accumulate(without->left_of_group.begin(), without->left_of_group.end(), 0U), 0U);
+		const auto again = dump_of_pod(table, now_ns += second, {{a}});
+
+		ASSERT_EQ(again->rows.size(), 1U);
+		EXPECT_EQ(again->joined, 0U);
+		EXPECT_EQ(again->rows[0].bytes_new, 4000U); // not all that it has ever sent
+		EXPECT_EQ(again->rows[0].segments_new, 4U);
+		EXPECT_EQ(again->rows[0].first_seen_ns, 10 * second);
+	}
+}
+
+TEST(FlowTable, ANamespaceThatStaysAwayHasEndedAndOneThatComesBackWithoutAFlowEndedThat)
+{
+	FlowTable table({});
+	const auto ended = [](const FlowSet &s) {
+		return std::pair(s.left, std::accumulate(s.left_of_group.begin(), s.left_of_group.end(), std::size_t{0}));
+	};
+
+	dump_of_pod(table, 10 * second, {{flow(1), flow(2)}});
+	EXPECT_EQ(ended(*dump_of_pod(table, 11 * second, std::nullopt)), std::pair(std::size_t{0}, std::size_t{0}));
+	EXPECT_EQ(ended(*dump_of_pod(table, 12 * second, {{flow(2)}})), std::pair(std::size_t{1}, std::size_t{1}));
+	for (unsigned i = 1; i < FlowTable::most_missed; i++)
+		EXPECT_EQ(dump_of_pod(table, (12 + i) * second, std::nullopt)->left, 0U);
+	EXPECT_EQ(ended(*dump_of_pod(table, 20 * second, std::nullopt)), std::pair(std::size_t{1}, std::size_t{1}));
+	EXPECT_EQ(dump_of_pod(table, 21 * second, std::nullopt)->left, 0U);
+}
+
 TEST(FlowTable, TheSameAddressesWithAnotherSocketAreAnotherFlow)
 {
 	FlowTable table({});

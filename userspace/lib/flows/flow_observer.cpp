@@ -113,6 +113,8 @@ void FlowObserver::look_at_others(const std::vector<Netns> &others, std::int64_t
 	const NetnsVisit visit = visit_netns(others, [&](const Netns &n, int fd) {
 		const auto status = look_inside(n, fd, now_ns, add);
 
+		if (!status || status->interrupted)
+			table_.not_whole();
 		if (!status) {
 			if (!out.netns_trouble)
 				out.netns_trouble = Error{"network namespace " + n.name + ": " + status.error().text()};
@@ -124,6 +126,8 @@ void FlowObserver::look_at_others(const std::vector<Netns> &others, std::int64_t
 		sum.malformed += status->malformed;
 	});
 
+	for (const std::uint32_t inode : visit.gone)
+		netns_.ask_again(inode);
 	out.others_cpu_s = visit.cpu_s;
 	std::erase_if(places_, [](const auto &p) { return !p.second.seen; });
 	out.silent_processes = netns_.silent_processes();
@@ -173,6 +177,8 @@ Result<FlowLook> FlowObserver::look(const std::function<void()> &alive)
 		return status.error();
 	}
 	out.status = std::move(*status);
+	if (out.status.interrupted)
+		table_.not_whole();
 	if (others)
 		look_at_others(*others, now_ns, add, out);
 	out.flows = table_.end();

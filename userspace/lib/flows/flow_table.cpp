@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <unordered_set>
 
 namespace swift {
 
@@ -18,6 +19,7 @@ constexpr std::size_t most_owners = 16384;
 constexpr std::uint32_t others_bit = 1U << 31; // in a group's key
 constexpr std::size_t most_groups_per_prefix = 8; // on average
 constexpr std::size_t least_slots = 1024;
+constexpr std::size_t most_missed_flows = 1 << 17; // and more are taken for ended at once
 constexpr std::size_t prefetched_rows = 16;
 constexpr unsigned default_v4_bits = 24;
 constexpr unsigned default_v6_bits = 64;
@@ -357,6 +359,7 @@ void FlowTable::reconfigure(FlowTableOptions options)
 	group_labels_.clear();
 	free_groups_.clear();
 	group_ids_.clear();
+	missed_.clear();
 	regroup_ = true;
 }
 
@@ -370,6 +373,7 @@ void FlowTable::begin(std::int64_t now_ns, const IfaceMap &ifaces, std::string_v
 	now_->rows.reserve(rows + rows / 16);
 	hint_ = 0;
 	ifaces_.clear();
+	whole_.clear();
 	now_->netns.clear();
 	now_->owners[0].who.cgroup = label_other;
 	enter(netns, ifaces);
@@ -382,6 +386,7 @@ void FlowTable::enter(std::string_view netns, const IfaceMap &ifaces)
 	if (now_->netns.size() < most_netns) {
 		now_->netns.emplace_back(netns);
 		ifaces_.push_back(&ifaces);
+		whole_.push_back(true);
 	} else {
 		now_->netns.back() = label_other;
 	}
@@ -456,7 +461,7 @@ void FlowTable::link(FlowRow &row)
 	row.first_seen_ns = now_->now_ns;
 	if (before)
 		count(row, *before, now_->interval_s);
-	else
+	else if (!come_back(row))
 		join(row);
 
 	// In "other" it may find a better place now.
@@ -485,6 +490,57 @@ void FlowTable::join(FlowRow &row)
 	row.segments_new = row.segments_sent;
 }
 
+// It was out of sight with its namespace. True: it is counted.
+bool FlowTable::come_back(FlowRow &row)
+{
+	const auto at = missed_.find(row.cookie);
+
+	if (at == missed_.end() || !same_flow(at->second.row, row))
+		return false;
+	count(row, at->second.row, static_cast<double>(now_->now_ns - at->second.seen_ns) / 1e9);
+	missed_.erase(at);
+	return true;
+}
+
+// What is not there any more has ended, or is out of sight for a while.
+void FlowTable::part(const std::vector<FlowRow> &before)
+{
+	std::unordered_set<std::string_view> whole;
+	const auto ended = [&](const FlowRow &row) {
+		now_->left++;
+		now_->left_of_group[row.group]++;
+	};
+
+	for (std::size_t i = 0; i < whole_.size(); i++)
+		if (whole_[i])
+			whole.insert(now_->netns[i]);
+	for (auto at = missed_.begin(); at != missed_.end();) {
+		Missed &m = at->second;
+
+		if (whole.contains(m.netns) || ++m.dumps == most_missed) {
+			ended(m.row);
+			at = missed_.erase(at);
+		} else {
+			groups_[m.row.group].seen_ns = now_->now_ns;
+			++at;
+		}
+	}
+	for (std::size_t i = 0; i < before.size(); i++) {
+		const FlowRow &row = before[i];
+
+		if (stayed_[i])
+			continue;
+		const std::string &netns = before_->netns[row.netns];
+
+		if (whole.contains(netns) || missed_.size() >= most_missed_flows) {
+			ended(row);
+			continue;
+		}
+		missed_[row.cookie] = {row, netns, before_->now_ns, 1};
+		groups_[row.group].seen_ns = now_->now_ns;
+	}
+}
+
 std::shared_ptr<const FlowSet> FlowTable::end()
 {
 	const std::size_t had = before_ ? before_->rows.size() : 0;
@@ -509,14 +565,12 @@ std::shared_ptr<const FlowSet> FlowTable::end()
 	}
 	rows.resize(kept);
 	now_->left_of_group.assign(groups_.size(), 0);
-	for (std::size_t i = 0; i < had && !regroup_; i++)
-		if (!stayed_[i])
-			now_->left_of_group[before_->rows[i].group]++;
+	if (before_ && !regroup_)
+		part(before_->rows);
 	now_->groups = group_labels_; // with those that go now: what has left them is told
 	expire_groups();
 	now_->ccs = ccs_.all();
 	now_->ifaces = iface_names_.all();
-	now_->left = had + now_->joined - now_->rows.size();
 	before_ = std::move(now_);
 	now_.reset();
 	std::swap(before_index_, now_index_);

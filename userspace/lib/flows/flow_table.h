@@ -140,11 +140,17 @@ public:
 	void begin(std::int64_t now_ns, const IfaceMap &ifaces, std::string_view netns = {});
 	// What is added from here on is of another network namespace.
 	void enter(std::string_view netns, const IfaceMap &ifaces);
+	// Not all flows of the namespace that was entered last were shown.
+	void not_whole() { whole_.back() = false; }
 	void add(const Flow &flow);
 	std::shared_ptr<const FlowSet> end();
 
 	// For the dumps to come; groups begin anew.
 	void reconfigure(FlowTableOptions options);
+
+	// Flows of a namespace that is missing, or not whole, in so many dumps are taken for ended. Those that come back
+	// before go on from where they were: what they had sent counts once.
+	static constexpr unsigned most_missed = 3;
 
 private:
 	class Index { // open addressing, from a flow's key to its row
@@ -198,6 +204,12 @@ private:
 		std::vector<std::int64_t> seen_ns_;
 		std::size_t last_ = 0; // place that was asked for
 	};
+	struct Missed {
+		FlowRow row; // as it was last
+		std::string netns;
+		std::int64_t seen_ns = 0;
+		unsigned dumps = 0; // without it
+	};
 	struct PrefixState {
 		std::string text;
 		std::pair<Address, unsigned> key;
@@ -207,6 +219,8 @@ private:
 	[[nodiscard]] bool wanted(const std::string &cc);
 	void link(FlowRow &row);
 	void join(FlowRow &row);
+	void part(const std::vector<FlowRow> &before);
+	bool come_back(FlowRow &row);
 	std::uint8_t cc_of(const std::string &cc);
 	std::uint16_t iface_of(const FlowRow &row);
 	std::uint32_t owner_of(const Flow &flow);
@@ -227,6 +241,8 @@ private:
 	bool relabel_ = false; // a route may lead through another interface
 	bool regroup_ = false; // old rows' groups are of no use
 	std::vector<bool> stayed_; // of before_'s rows
+	std::vector<bool> whole_; // of now_'s namespaces
+	std::unordered_map<std::uint64_t, Missed> missed_; // by cookie
 
 	Names ccs_;
 	std::vector<bool> cc_wanted_;

@@ -100,7 +100,8 @@ void NetnsList::scan_processes(std::map<std::uint32_t, Netns> &found)
 			continue;
 		const std::string pid = e->d_name;
 		const auto before = processes_.find(pid);
-		Process p = before != processes_.end() ? before->second : Process{};
+		const bool known = before != processes_.end() && before->second.entry == e->d_ino;
+		Process p = known ? before->second : Process{.entry = e->d_ino};
 		const std::string link = proc_ + "/" + pid + "/ns/net";
 
 		// One that has been there for a while hardly ever changes; nor does whether it tells.
@@ -119,6 +120,13 @@ void NetnsList::scan_processes(std::map<std::uint32_t, Netns> &found)
 		now.emplace(pid, p);
 	}
 	processes_ = std::move(now);
+}
+
+void NetnsList::ask_again(std::uint32_t inode)
+{
+	for (auto &[pid, p] : processes_)
+		if (p.inode == inode)
+			p.scans = 0;
 }
 
 void NetnsList::scan_own()

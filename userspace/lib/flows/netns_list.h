@@ -38,6 +38,8 @@ public:
 	// All that there are now, but for the one of the calling thread; in the order of their inodes.
 	// Those that neither a process that we may ask is in nor a bind mount names are not found.
 	const std::vector<Netns> &scan();
+	// It could not be opened: the next scan asks the processes again that were in it.
+	void ask_again(std::uint32_t inode);
 	// The name of the calling thread's alone; scan() finds it as well.
 	void scan_own();
 	[[nodiscard]] const std::string &own_name() const { return own_name_; }
@@ -46,6 +48,7 @@ public:
 
 private:
 	struct Process {
+		ino_t entry = 0; // of its directory: another process may have the pid by now
 		std::uint32_t inode = 0; // 0: not told, or it has none any more
 		bool silent = false;
 		std::uint32_t scans = 0; // that it was there

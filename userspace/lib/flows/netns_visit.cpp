@@ -25,7 +25,7 @@ NetnsVisit visit_here(const std::vector<Netns> &all, const std::function<void(co
 			out.entered++;
 			visit(n, fd->get());
 		} else if (!fd && fd.error().code == ENOENT) {
-			out.gone++;
+			out.gone.push_back(n.inode);
 		} else if (wrong != EINVAL) { // else it is a namespace of another kind
 			out.refused++;
 			if (!out.trouble)

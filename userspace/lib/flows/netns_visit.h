@@ -2,6 +2,7 @@
 // Being in other network namespaces for a while, without the program's own threads ever leaving theirs.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <vector>
@@ -13,7 +14,7 @@ namespace swift {
 
 struct NetnsVisit {
 	std::size_t entered = 0;
-	std::size_t gone = 0; // meanwhile
+	std::vector<std::uint32_t> gone; // meanwhile, or their paths are others' now; by inode
 	std::size_t refused = 0;
 	std::optional<Error> trouble; // the first, in one line
 	double cpu_s = 0; // that the thread took
