@@ -845,6 +845,13 @@ def test_once_prints_a_summary(program):
         f.write(sample)
         f.flush()
         subprocess.run([program, "--check", "--config", f.name], check=True)
+    # Nor is one good that names files which a start would miss.
+    for options, option in ((["--http.token_file=/nowhere"], "http.token_file"),
+                            (["--http.tls_certificate=/nowhere", "--http.tls_key=/nowhere"], "http.tls_certificate"),
+                            (["--otlp.endpoint=https://a.example", "--otlp.token_file=/nowhere"], "otlp.token_file"),
+                            (["--probe.mesh=https://a.example", "--probe.mesh_token_file=/nowhere"], "probe.mesh_token_file")):
+        done = subprocess.run([program, "--check", *options], capture_output=True, text=True)
+        assert done.returncode == 2 and option in done.stderr and done.stderr.count("\n") == 1, done
 
 
 def test_documentation_has_the_options(program):

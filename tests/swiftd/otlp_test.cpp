@@ -197,7 +197,8 @@ TEST(Otlp, BucketsCountEachForItself)
 	none.metric.resize(2);
 	none.metric[0].gauge.value = std::numeric_limits<double>::quiet_NaN();
 	none.metric[1].gauge.value = 3;
-	const json j = json::parse(otlp_metrics(std::vector<MetricFamily>{{f, {}}, {none, {}}}, {"host", "6.1"}, 1800000000, 1800000001.5));
+	OtlpStarts starts(1800000000);
+	const json j = json::parse(otlp_metrics(std::vector<MetricFamily>{{f, {}}, {none, {}}}, {"host", "6.1"}, starts, 1800000001.5));
 	const json &metrics = j["resourceMetrics"][0]["scopeMetrics"][0]["metrics"];
 	const json &point = metrics[0]["histogram"]["dataPoints"][0];
 
@@ -210,6 +211,36 @@ TEST(Otlp, BucketsCountEachForItself)
 	ASSERT_EQ(metrics[1]["gauge"]["dataPoints"].size(), 1u); // what is no number is not there
 	EXPECT_EQ(metrics[1]["gauge"]["dataPoints"][0]["asDouble"], 3);
 	EXPECT_EQ(metrics[1]["unit"], "By");
+}
+
+TEST(Otlp, ASumThatBeginsAnewSaysSo)
+{
+	OtlpStarts starts(1000);
+	prometheus::MetricFamily f;
+
+	f.name = "swift_bytes_total";
+	f.type = prometheus::MetricType::Counter;
+	const auto told = [&](const std::map<std::string, double> &sums, double now_s) {
+		std::map<std::string, std::string> start;
+
+		f.metric.clear();
+		for (const auto &[prefix, sum] : sums) {
+			f.metric.emplace_back();
+			f.metric.back().label = {{"dst_prefix", prefix}};
+			f.metric.back().counter.value = sum;
+		}
+		const json j = json::parse(otlp_metrics(std::vector<MetricFamily>{{f, {}}}, {"host", "6.1"}, starts, now_s));
+
+		for (const json &p : j["resourceMetrics"][0]["scopeMetrics"][0]["metrics"][0]["sum"]["dataPoints"])
+			start[p["attributes"][0]["value"]["stringValue"]] = p["startTimeUnixNano"];
+		return start;
+	};
+	using Starts = std::map<std::string, std::string>;
+
+	EXPECT_EQ(told({{"a", 5}, {"b", 7}}, 1010), (Starts{{"a", "1000000000000"}, {"b", "1000000000000"}}));
+	EXPECT_EQ(told({{"a", 6}, {"c", 1}}, 1020), (Starts{{"a", "1000000000000"}, {"c", "1010000000000"}}));
+	EXPECT_EQ(told({{"a", 2}, {"b", 9}}, 1030), (Starts{{"a", "1020000000000"}, {"b", "1020000000000"}}));
+	EXPECT_EQ(told({{"a", 2}, {"b", 9}}, 1040), (Starts{{"a", "1020000000000"}, {"b", "1020000000000"}}));
 }
 
 TEST(Otlp, NobodyWaitsForACollectorThatHangs)

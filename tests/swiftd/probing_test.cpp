@@ -11,7 +11,10 @@
 #include <condition_variable>
 #include <cstdio>
 #include <fstream>
+#include <memory>
+#include <mutex>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "api.h"
 #include "config.h"
@@ -316,7 +319,7 @@ TEST(ProbeBook, OldProbesAreForgotten)
 	// A reload counts on, of racks that stay.
 	ProbeBook next(c, {{"q", "a"}, {"r", "z"}});
 
-	next.go_on_counting(later.counters);
+	next.go_on_from(book);
 	EXPECT_EQ(told_by(next, 0).counters[0].answered, 10U);
 	EXPECT_EQ(told_by(next, 0).counters[1].answered, 0U);
 }
@@ -573,14 +576,21 @@ TEST_F(Pair, AReloadChangesKeysAndPeers)
 	const File keys(probing_key);
 
 	start(keys.path, keys.path);
-	told_b_.until([](const ProbeNews &n) { return n.pairs.size() == 1 && n.pairs[0].summary.fabric.n >= 8; });
+	const std::uint64_t before =
+		told_b_.until([](const ProbeNews &n) { return n.pairs.size() == 1 && n.pairs[0].summary.fabric.n >= 8; })
+			->pairs[0]
+			.summary.fabric.n;
 	EXPECT_FALSE(reload(probes_, b_));
 	// The new one first where it is taken, then where it signs.
 	keys.write("0123456789abcdef\nfedcba9876543210\n");
 	EXPECT_TRUE(reload(answers_, a_));
 	keys.write("fedcba9876543210\n");
 	EXPECT_TRUE(reload(probes_, b_));
-	told_b_.until([](const ProbeNews &n) { return n.pairs.size() == 1 && n.pairs[0].summary.fabric.n >= 8; });
+	expect_answers();
+	told_b_.until([&](const ProbeNews &n) { // and nothing of before is forgotten
+		EXPECT_GE(n.pairs[0].summary.fabric.n, before);
+		return true;
+	});
 	b_.peers = {};
 	EXPECT_TRUE(reload(probes_, b_));
 	told_b_.until([](const ProbeNews &n) { return n.pairs.empty(); });
@@ -723,6 +733,132 @@ TEST(ProbingThread, NothingIsStartedForNothing)
 	Probing other(told.tell());
 
 	EXPECT_EQ(other.start(c, {}).error().text(), "probe.listen: cannot use 192.0.2.1:21335: Cannot assign requested address");
+}
+
+namespace {
+
+// Does not answer before it is let go; but it knows one name.
+class SlowServer {
+public:
+	NameLookups::Ask ask()
+	{
+		return [shared = shared_](const std::string &name) -> Result<ProbeAddress> {
+			if (name == "known:1")
+				return resolve_probe("127.0.0.1:1", probe_port);
+			std::unique_lock lock(shared->mutex);
+
+			shared->asked++;
+			shared->changed.notify_all();
+			shared->changed.wait(lock, [&] { return shared->open; });
+			return Error{"cannot look up '" + name + "': it is gone"};
+		};
+	}
+	void until_asked(int times)
+	{
+		std::unique_lock lock(shared_->mutex);
+
+		EXPECT_TRUE(shared_->changed.wait_for(lock, std::chrono::seconds(120), [&] { return shared_->asked >= times; }));
+	}
+	int asked()
+	{
+		const std::scoped_lock lock(shared_->mutex);
+
+		return shared_->asked;
+	}
+	void open()
+	{
+		const std::scoped_lock lock(shared_->mutex);
+
+		shared_->open = true;
+		shared_->changed.notify_all();
+	}
+
+private:
+	struct Shared {
+		std::mutex mutex;
+		std::condition_variable changed;
+		int asked = 0;
+		bool open = false;
+	};
+
+	const std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
+};
+
+} // namespace
+
+TEST(ProbingThread, ANameServerThatDoesNotAnswerKeepsNobodyElse)
+{
+	SlowServer server;
+	Told told;
+	{
+		Probing probing(told.tell(), server.ask());
+		Config::Probe c;
+
+		c.peers = {"known:1 a", "unknown:1 b", "127.0.0.1:2 c"};
+		c.rate_pps = 1000;
+		c.timeout_ms = 10;
+		ASSERT_TRUE(probing.start(c, *ProbeInputs::read(c)));
+		server.until_asked(1);
+		told.until([](const ProbeNews &n) {
+			return n.peers.size() == 3 && row_of(n, "127.0.0.1:2").summary.lost >= 16 && row_of(n, "unknown:1").summary.sent == 0;
+		});
+	} // and it ends
+	EXPECT_EQ(server.asked(), 1);
+	server.open();
+}
+
+TEST(NameLookups, AskAgainLaterAndLater)
+{
+	SlowServer server;
+	NameLookups lookups(server.ask());
+	std::int64_t now_ns = probing_s;
+	const auto answer = [&] {
+		for (;;)
+			if (auto some = lookups.take(now_ns); !some.empty())
+				return some;
+			else
+				std::this_thread::yield();
+	};
+
+	server.open();
+	lookups.ask(7, "known:1", now_ns);
+	auto known = answer();
+
+	EXPECT_EQ(known[0].id, 7U);
+	EXPECT_EQ(known[0].address->endpoint.text(), "127.0.0.1:1");
+	for (const std::int64_t wait_ns : {NameLookups::least_wait_ns, 2 * NameLookups::least_wait_ns}) {
+		lookups.ask(8, "unknown:1", now_ns);
+		lookups.ask(8, "unknown:1", now_ns); // it is under way
+		const int asked_then = server.asked();
+
+		EXPECT_FALSE(answer()[0].address);
+		lookups.ask(8, "unknown:1", now_ns + wait_ns - 1);
+		EXPECT_LE(server.asked(), asked_then + 1);
+		now_ns += wait_ns;
+	}
+	lookups.ask(8, "unknown:1", now_ns);
+	answer();
+	EXPECT_EQ(server.asked(), 3);
+}
+
+TEST(ProbeBook, GoesOnFromWhatWasKnown)
+{
+	ProbeBook before({}, {{"10.0.0.1", "a"}, {"10.0.1.1", "b"}});
+
+	for (int i = 0; i < 10; i++)
+		before.add(0, probing_sample(i));
+	before.add(1, probing_loss(3));
+	ProbeBook book({}, {{"10.0.2.1", "b"}, {"10.0.0.1", "a"}});
+
+	book.go_on_from(before);
+	const auto news = told_by(book, probing_s);
+
+	EXPECT_EQ(row_of(news, "10.0.0.1").summary.sent, 10U);
+	EXPECT_EQ(row_of(news, "10.0.0.1").verdict.state, PeerState::good);
+	EXPECT_EQ(row_of(news, "10.0.2.1").summary.sent, 0U);
+	ASSERT_EQ(news.counters.size(), 2U);
+	EXPECT_EQ(news.counters[0].lost, 1U); // b
+	EXPECT_EQ(news.counters[1].answered, 10U);
 }
 
 TEST(ProbingThread, APeerThatCannotBeProbedCostsItsOwnRow)

@@ -320,6 +320,8 @@ TEST(FlowTable, ANamespaceThatIsOutOfSightForAWhileHasNotEnded)
 		const auto without = dump_of_pod(table, now_ns += second, none, !found);
 
 		EXPECT_EQ(without->left, 0U);
+		ASSERT_EQ(without->missed.size(), 1U);
+		EXPECT_EQ(without->netns[without->missed[0].netns], "pod");
 		EXPECT_EQ(std::accumulate(without->left_of_group.begin(), without->left_of_group.end(), 0U), 0U);
 		const auto again = dump_of_pod(table, now_ns += second, {{a}});
 

@@ -281,6 +281,9 @@ void Collector::reconfigure(const Config::Collect &config)
 	if (!regroup)
 		return;
 	flows_.reconfigure(table_options(config));
+	// What had ended since the last look was in that book: in a new one all its bytes would be new.
+	if (ended_)
+		ended_->take();
 	ended_book_ = {};
 	counters_ = {};
 	owner_prefixes_ = {};

@@ -769,6 +769,13 @@ void Server::on_stream_end(void *context)
 
 } // namespace
 
+Result<void> check_http_files(const Config::Http &config)
+{
+	const auto secrets = read_secrets(config);
+
+	return secrets ? Result<void>() : secrets.error();
+}
+
 Result<std::unique_ptr<HttpServer>> start_http(const Config::Http &config, Store &store, const HostFacts &facts,
 					       std::size_t most_bytes)
 {

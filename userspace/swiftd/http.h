@@ -37,6 +37,9 @@ public:
 // for something else get a 503. What many read counts once.
 inline constexpr std::size_t most_sending_bytes = 64 * 1024 * 1024;
 
+// Whether certificate, key and token can be read, and are what they should be.
+Result<void> check_http_files(const Config::Http &config);
+
 // @store and @facts have to outlive it.
 Result<std::unique_ptr<HttpServer>> start_http(const Config::Http &config, Store &store, const HostFacts &facts,
 					       std::size_t most_bytes = most_sending_bytes);

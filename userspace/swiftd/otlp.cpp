@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "flow.h"
 #include "flow_json.h"
@@ -87,7 +88,16 @@ Json histogram_point(const prometheus::ClientMetric &m, Json point)
 	return point;
 }
 
-Json metric_of(const prometheus::MetricFamily &f, const std::string &start, const std::string &time)
+std::string series_of(const std::string &name, const prometheus::ClientMetric &m)
+{
+	std::string series = name;
+
+	for (const auto &label : m.label)
+		series += '\0' + label.name + '\0' + label.value;
+	return series;
+}
+
+Json metric_of(const prometheus::MetricFamily &f, OtlpStarts &starts, const std::string &time)
 {
 	using Type = prometheus::MetricType;
 	Json points = Json::array();
@@ -100,7 +110,8 @@ Json metric_of(const prometheus::MetricFamily &f, const std::string &start, cons
 		if (!std::isfinite(value))
 			continue; // JSON has no word for it
 		if (f.type == Type::Counter || f.type == Type::Histogram)
-			point["startTimeUnixNano"] = start;
+			point["startTimeUnixNano"] = nano_text(starts.of(
+				series_of(f.name, m), f.type == Type::Counter ? value : static_cast<double>(m.histogram.sample_count)));
 		if (f.type == Type::Histogram)
 			point = histogram_point(m, std::move(point));
 		else
@@ -191,19 +202,21 @@ std::vector<GoneFlow> ended_flows(const FlowSet &before, const FlowSet &now, dou
 	std::vector<GoneFlow> ended;
 	std::vector<std::uint64_t> there;
 
-	there.reserve(now.rows.size());
-	for (const FlowRow &row : now.rows)
-		there.push_back(row.cookie);
+	there.reserve(now.rows.size() + now.missed.size());
+	for (const auto *rows : {&now.rows, &now.missed})
+		for (const FlowRow &row : *rows)
+			there.push_back(row.cookie);
 	std::sort(there.begin(), there.end());
-	for (const FlowRow &row : before.rows) {
-		if (std::binary_search(there.begin(), there.end(), row.cookie))
-			continue;
-		if (ended.size() < most)
-			ended.push_back({row, before.groups[row.group], before.netns[row.netns], before.owners[row.owner].who,
-					 static_cast<double>(before.now_ns - row.first_seen_ns) / 1e9, now_s});
-		else
-			left_out++;
-	}
+	for (const auto *rows : {&before.rows, &before.missed})
+		for (const FlowRow &row : *rows) {
+			if (std::binary_search(there.begin(), there.end(), row.cookie))
+				continue;
+			if (ended.size() < most)
+				ended.push_back({row, before.groups[row.group], before.netns[row.netns], before.owners[row.owner].who,
+						 static_cast<double>(before.now_ns - row.first_seen_ns) / 1e9, now_s});
+			else
+				left_out++;
+		}
 	return ended;
 }
 
@@ -237,14 +250,29 @@ std::vector<GoneFlow> short_flows(std::span<const EndedCount> ended, double now_
 	return out;
 }
 
-std::string otlp_metrics(std::span<const MetricFamily> families, const HostFacts &facts, double start_s, double now_s)
+double OtlpStarts::of(const std::string &series, double sum)
+{
+	const auto at = before_.find(series);
+	const double start_s = at != before_.end() && sum >= at->second.sum ? at->second.start_s : before_s_;
+
+	now_[series] = {sum, start_s};
+	return start_s;
+}
+
+void OtlpStarts::next(double now_s)
+{
+	before_ = std::exchange(now_, {});
+	before_s_ = now_s;
+}
+
+std::string otlp_metrics(std::span<const MetricFamily> families, const HostFacts &facts, OtlpStarts &starts, double now_s)
 {
 	Json metrics = Json::array();
-	const std::string start = nano_text(start_s);
 	const std::string now = nano_text(now_s);
 
 	for (const MetricFamily &f : families)
-		metrics.push_back(metric_of(f.family, start, now));
+		metrics.push_back(metric_of(f.family, starts, now));
+	starts.next(now_s);
 	return one_line({{"resourceMetrics",
 			  Json::array({{{"resource", otlp_resource(facts)},
 					{"scopeMetrics", Json::array({{{"scope", otlp_scope()}, {"metrics", std::move(metrics)}}})}}})}});

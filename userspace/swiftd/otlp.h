@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "api.h"
@@ -32,8 +33,28 @@ struct GoneFlow {
 // Those of Snapshot::short_flows, which no look has seen: whose they were, and how long their path is, nobody knows any more.
 [[nodiscard]] std::vector<GoneFlow> short_flows(std::span<const EndedCount> ended, double now_s, std::size_t most, std::uint64_t &left_out);
 
-// Counters and histograms are sums since @start_s (OTLP: cumulative).
-[[nodiscard]] std::string otlp_metrics(std::span<const MetricFamily> families, const HostFacts &facts, double start_s, double now_s);
+// Since when sums are counted (OTLP: cumulative). One that is new, or smaller than before, because its group had no flows
+// for a while or a reload has emptied it, begins after the reading before.
+class OtlpStarts {
+public:
+	explicit OtlpStarts(double start_s) : before_s_(start_s) {}
+
+	// Seconds since 1970.
+	double of(const std::string &series, double sum);
+	// A reading is complete.
+	void next(double now_s);
+
+private:
+	struct Series {
+		double sum = 0;
+		double start_s = 0;
+	};
+
+	std::unordered_map<std::string, Series> before_, now_;
+	double before_s_; // when it was read
+};
+
+[[nodiscard]] std::string otlp_metrics(std::span<const MetricFamily> families, const HostFacts &facts, OtlpStarts &starts, double now_s);
 [[nodiscard]] std::string otlp_logs(std::span<const GoneFlow> flows, const HostFacts &facts, double now_s);
 
 } // namespace swift

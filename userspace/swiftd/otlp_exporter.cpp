@@ -53,21 +53,27 @@ std::pair<std::uint64_t, std::string> rejected(const std::string &reply)
 
 } // namespace
 
+Result<std::string> OtlpExporter::read_authorization(const Config::Otlp &config)
+{
+	if (config.token_file.empty())
+		return std::string();
+	const auto text = real_system()->read_file(config.token_file);
+
+	if (!text)
+		return Error{"otlp.token_file: " + text.error().text()};
+	return bearer_header("otlp.token_file", *text);
+}
+
 Result<std::unique_ptr<OtlpExporter>> OtlpExporter::start(const Config::Otlp &config, HostFacts facts, HttpStats &stats)
 {
-	std::string authorization;
-
-	if (!config.token_file.empty()) {
-		ASSIGN_OR_RETURN(const auto text, real_system()->read_file(config.token_file));
-		ASSIGN_OR_RETURN(authorization, bearer_header(config.token_file, text));
-	}
+	ASSIGN_OR_RETURN(auto authorization, read_authorization(config));
 	ASSIGN_OR_RETURN(auto post, http_client());
 	return std::make_unique<OtlpExporter>(config, std::move(facts), stats, std::move(post), std::move(authorization));
 }
 
 OtlpExporter::OtlpExporter(const Config::Otlp &config, HostFacts facts, HttpStats &stats, HttpPost post, std::string authorization)
 	: config_(config), facts_(std::move(facts)), stats_(stats), post_(std::move(post)), authorization_(std::move(authorization)),
-	  start_s_(now_s()), thread_([this] { run(); })
+	  starts_(now_s()), thread_([this] { run(); })
 {
 }
 
@@ -138,7 +144,7 @@ void OtlpExporter::deliver(const Snapshot &snapshot)
 {
 	const std::vector<MetricFamily> families = metric_families(snapshot, snapshot.collect, stats_, now_s() - snapshot.time_s);
 
-	if (send("metrics", otlp_metrics(families, facts_, start_s_, snapshot.time_s)) == Outcome::taken)
+	if (send("metrics", otlp_metrics(families, facts_, starts_, snapshot.time_s)) == Outcome::taken)
 		stats_.otlp.deliveries++;
 	else
 		stats_.otlp.lost_deliveries++;

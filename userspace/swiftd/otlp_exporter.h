@@ -28,6 +28,8 @@ public:
 	static constexpr std::size_t most_flows = 10000; // log records that wait for the collector
 	static constexpr std::size_t batch = 1000; // of them in a request
 
+	// The header of otlp.token_file; empty without one.
+	static Result<std::string> read_authorization(const Config::Otlp &config);
 	// Reads the token. An Error if it cannot, or if there is no libcurl.
 	static Result<std::unique_ptr<OtlpExporter>> start(const Config::Otlp &config, HostFacts facts, HttpStats &stats);
 	// @post: by whom requests are made. @authorization: a header, or empty.
@@ -51,7 +53,7 @@ private:
 	HttpStats &stats_;
 	HttpPost post_;
 	std::string authorization_;
-	double start_s_;
+	OtlpStarts starts_;
 
 	// The thread's own.
 	std::shared_ptr<const FlowSet> before_;

@@ -14,6 +14,7 @@
 #include <cstring>
 #include <limits>
 #include <set>
+#include <unordered_map>
 
 #include "clock_ns.h"
 #include "system.h"
@@ -207,12 +208,19 @@ void ProbeBook::add(std::size_t peer, const ProbeSample &sample)
 	r.counters.host[hardware].add(counted_ns(sample.host_ns()));
 }
 
-void ProbeBook::go_on_counting(const std::vector<ProbeCounters> &counters)
+void ProbeBook::go_on_from(ProbeBook &before)
 {
+	std::unordered_map<std::string_view, Peer *> known;
+
+	for (Peer &p : before.peers_)
+		known[p.row.name] = &p;
+	for (Peer &p : peers_)
+		if (const auto at = known.find(p.row.name); at != known.end())
+			p.samples = std::move(at->second->samples);
 	for (Rack &r : racks_)
-		for (const ProbeCounters &c : counters)
-			if (c.peer_rack == r.row.peer_rack)
-				r.counters = c;
+		for (const Rack &b : before.racks_)
+			if (b.row.peer_rack == r.row.peer_rack)
+				r.counters = b.counters;
 }
 
 void ProbeBook::tell(std::int64_t now_ns, ProbeNews &out)
@@ -279,7 +287,8 @@ void ProbeBook::tell(std::int64_t now_ns, ProbeNews &out)
 
 class Probing::Mesh : public Prober {
 public:
-	static Result<std::unique_ptr<Mesh>> make(const Order &order, Nics &nics, const std::vector<ProbeCounters> &counters)
+	// @before: what it goes on from, if there was one.
+	static Result<std::unique_ptr<Mesh>> make(const Order &order, Nics &nics, const NameLookups::Ask &ask, Mesh *before)
 	{
 		const Config::Probe &c = order.config;
 		const auto gap_ns = static_cast<std::int64_t>(1e9 / c.rate_pps);
@@ -291,14 +300,17 @@ public:
 			return client.error();
 		if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
 			return errno_error("no random number", errno);
-		auto mesh = std::make_unique<Mesh>(order, std::move(*client), gap_ns, seed);
+		auto mesh = std::make_unique<Mesh>(order, std::move(*client), ask, gap_ns, seed);
 
-		mesh->book_.go_on_counting(counters);
+		if (before) {
+			mesh->book_.go_on_from(before->book_);
+			mesh->unbelieved_before_ = before->unbelieved();
+		}
 		return mesh;
 	}
-	Mesh(const Order &order, ProbeClient client, std::int64_t gap_ns, std::uint64_t seed)
-		: order_(order), client_(std::move(client)), book_(order.config, order.inputs.peers), peers_(order.inputs.peers.size()),
-		  rounds_({peers_.size(), static_cast<std::size_t>(order.config.sample), probes_a_turn, gap_ns}, seed)
+	Mesh(const Order &order, ProbeClient client, const NameLookups::Ask &ask, std::int64_t gap_ns, std::uint64_t seed)
+		: order_(order), client_(std::move(client)), lookups_(ask), book_(order.config, order.inputs.peers),
+		  peers_(order.inputs.peers.size()), rounds_({peers_.size(), static_cast<std::size_t>(order.config.sample), probes_a_turn, gap_ns}, seed)
 	{
 		for (const std::string &text : order.config.listen)
 			if (const auto l = parse_listen("probe.listen", text))
@@ -323,13 +335,17 @@ public:
 		if (now_ns >= settle_ns_) {
 			client_.settle(*this, now_ns);
 			settle_ns_ = now_ns + settle_every_ns;
+			for (const auto &[peer, address] : lookups_.take(now_ns))
+				looked_up(peer, address);
 		}
 		const auto turn = rounds_.take(now_ns);
 
 		if (!turn)
 			return;
-		if (turn->first && look_up_all(rounds_.chosen()))
-			rounds_.late(clock_ns(CLOCK_MONOTONIC));
+		if (turn->first)
+			for (const std::size_t i : rounds_.chosen())
+				if (!peers_[i].target && !peers_[i].self)
+					lookups_.ask(i, order_.inputs.peers[i].name, now_ns);
 		const Peer &p = peers_[turn->peer];
 
 		if (!p.target)
@@ -345,13 +361,11 @@ public:
 	{
 		book_.tell(clock_ns(CLOCK_MONOTONIC), out);
 		out.is_signed = !order_.inputs.keys.empty();
-		out.unbelieved = client_.refused();
+		out.unbelieved = unbelieved();
 		out.rate_pps = order_.config.rate_pps;
 		out.cycle_s = static_cast<double>(rounds_.cycle_ns()) / real_ns_per_s;
 		out.window_s = static_cast<double>(order_.config.window_s);
-		counters_ = out.counters;
 	}
-	[[nodiscard]] const std::vector<ProbeCounters> &counters() const { return counters_; }
 
 	void replied(std::size_t target, ReplyKind kind, unsigned) override
 	{
@@ -382,7 +396,7 @@ private:
 			const std::string text = host_of(name);
 
 			if (Address::parse(text))
-				look_up(i);
+				looked_up(i, resolve_probe(name, probe_port));
 			else if (const auto port = probe_port_of(name); text == host.nodename && port && own_ports_.contains(*port))
 				be_self(i);
 		}
@@ -392,10 +406,9 @@ private:
 		peers_[peer].self = true;
 		book_.is_self(peer);
 	}
-	void look_up(std::size_t peer)
+	void looked_up(std::size_t peer, const Result<ProbeAddress> &address)
 	{
 		Peer &p = peers_[peer];
-		const auto address = resolve_probe(order_.inputs.peers[peer].name, probe_port);
 
 		if (!address)
 			return book_.set_trouble(peer, address.error().text());
@@ -411,29 +424,25 @@ private:
 		peer_of_.push_back(peer);
 		book_.set_trouble(peer, "");
 	}
-	// Of a round, before it begins: nothing of the one before is under way that a wait would make late. True: it may
-	// have taken a while.
-	bool look_up_all(const std::vector<std::size_t> &chosen)
+	[[nodiscard]] RefusalCounts unbelieved() const
 	{
-		bool asked = false;
+		RefusalCounts all = unbelieved_before_;
 
-		for (const std::size_t i : chosen)
-			if (!peers_[i].target && !peers_[i].self) {
-				look_up(i);
-				asked = true;
-			}
-		return asked;
+		for (std::size_t i = 0; i < refusals; i++)
+			all[i] += client_.refused()[i];
+		return all;
 	}
 
 	const Order order_;
 	ProbeClient client_;
+	NameLookups lookups_;
 	ProbeBook book_;
 	std::vector<Peer> peers_;
 	std::vector<std::size_t> peer_of_; // by target
 	ProbeRounds rounds_;
 	const std::vector<Address> own_ = own_addresses();
 	std::set<std::uint16_t> own_ports_;
-	std::vector<ProbeCounters> counters_;
+	RefusalCounts unbelieved_before_{}; // by the mesh that this one goes on from
 	std::int64_t settle_ns_ = 0;
 };
 
@@ -573,7 +582,7 @@ void Probing::probe()
 			seen = orders_;
 		}
 		if (fresh) {
-			auto made = Mesh::make(*fresh, *nics_, mesh ? mesh->counters() : std::vector<ProbeCounters>());
+			auto made = Mesh::make(*fresh, *nics_, ask_, mesh.get());
 
 			if (!made)
 				spdlog::error("probe: {}", made.error().text());

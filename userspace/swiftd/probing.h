@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "fd.h"
+#include "name_lookups.h"
 #include "nics.h"
 #include "options.h"
 #include "probe_client.h"
@@ -42,8 +43,8 @@ public:
 	void is_self(std::size_t peer); // it is not probed, nor shown
 	void set_trouble(std::size_t peer, std::string trouble) { peers_[peer].row.trouble = std::move(trouble); }
 	void add(std::size_t peer, const ProbeSample &sample);
-	// Of racks that are still there.
-	void go_on_counting(const std::vector<ProbeCounters> &counters);
+	// What @before knows of peers and racks that are still there; it is of no use after that.
+	void go_on_from(ProbeBook &before);
 	// Peers, pairs and counters of @out.
 	void tell(std::int64_t now_ns, ProbeNews &out);
 	[[nodiscard]] const std::string &rack() const { return rack_; }
@@ -78,8 +79,11 @@ class Probing {
 public:
 	using Tell = std::function<void(std::shared_ptr<const ProbeNews>)>;
 
-	// @tell: from a thread of its own, about once a second.
-	explicit Probing(Tell tell) : tell_(std::move(tell)) {}
+	// @tell: from a thread of its own, about once a second. @ask: for the address of a peer's name.
+	explicit Probing(Tell tell, NameLookups::Ask ask = [](const std::string &name) { return resolve_probe(name, probe_port); })
+		: tell_(std::move(tell)), ask_(std::move(ask))
+	{
+	}
 	Probing(const Probing &) = delete;
 	Probing &operator=(const Probing &) = delete;
 	~Probing();
@@ -109,6 +113,7 @@ private:
 	[[nodiscard]] bool answers() const { return server_ && !server_->sockets().empty(); }
 
 	const Tell tell_;
+	const NameLookups::Ask ask_;
 	const std::unique_ptr<Nics> nics_ = real_nics();
 	Fd stop_; // eventfd of the probing thread
 	Fd stop_answering_;

@@ -406,10 +406,14 @@ int run_service(const ServiceArguments &arguments, const Config &config)
 
 Result<void> check_files(const Config &config)
 {
-	const auto inputs = ProbeInputs::read(config.probe);
-
-	if (!inputs)
+	if (const auto inputs = ProbeInputs::read(config.probe); !inputs)
 		return inputs.error();
+	if (const auto mesh = MeshReader::read(config.probe); !mesh)
+		return mesh.error();
+	if (auto good = check_http_files(config.http); !good)
+		return good;
+	if (const auto header = OtlpExporter::read_authorization(config.otlp); !header)
+		return header.error();
 	return {};
 }
 

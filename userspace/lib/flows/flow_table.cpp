@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <map>
 #include <unordered_set>
 
 namespace swift {
@@ -536,8 +537,32 @@ void FlowTable::part(const std::vector<FlowRow> &before)
 			ended(row);
 			continue;
 		}
-		missed_[row.cookie] = {row, netns, before_->now_ns, 1};
+		missed_[row.cookie] = {row, netns, before_->owners[row.owner], before_->now_ns, 1};
 		groups_[row.group].seen_ns = now_->now_ns;
+	}
+}
+
+// Their namespaces and owners are not among those of this dump.
+void FlowTable::show_missed()
+{
+	std::unordered_map<std::string_view, std::uint16_t> netns;
+	std::map<std::pair<std::uint16_t, std::uint64_t>, std::uint32_t> owners;
+
+	for (const auto &[cookie, m] : missed_) {
+		FlowRow row = m.row;
+		const auto [place, new_netns] = netns.try_emplace(m.netns, static_cast<std::uint16_t>(now_->netns.size()));
+
+		if (new_netns)
+			now_->netns.push_back(m.netns);
+		row.netns = place->second;
+
+		const auto [owner, new_owner] =
+			owners.try_emplace({row.netns, m.owner.cgroup_id}, static_cast<std::uint32_t>(now_->owners.size()));
+
+		if (new_owner)
+			now_->owners.push_back({row.netns, m.owner.cgroup_id, m.owner.who});
+		row.owner = owner->second;
+		now_->missed.push_back(row);
 	}
 }
 
@@ -571,6 +596,7 @@ std::shared_ptr<const FlowSet> FlowTable::end()
 	expire_groups();
 	now_->ccs = ccs_.all();
 	now_->ifaces = iface_names_.all();
+	show_missed();
 	before_ = std::move(now_);
 	now_.reset();
 	std::swap(before_index_, now_index_);

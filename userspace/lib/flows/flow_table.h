@@ -109,6 +109,8 @@ struct FlowSet {
 	std::size_t joined = 0;
 	std::size_t left = 0;
 	std::vector<std::uint32_t> left_of_group; // of each of @groups, flows that have ended
+	// Out of sight with their namespaces, as they were last: neither there nor ended (FlowTable::most_missed).
+	std::vector<FlowRow> missed;
 	std::size_t dropped_prefixes = 0; // flows whose prefix had to become "other"
 };
 
@@ -207,6 +209,7 @@ private:
 	struct Missed {
 		FlowRow row; // as it was last
 		std::string netns;
+		FlowOwner owner;
 		std::int64_t seen_ns = 0;
 		unsigned dumps = 0; // without it
 	};
@@ -221,6 +224,7 @@ private:
 	void join(FlowRow &row);
 	void part(const std::vector<FlowRow> &before);
 	bool come_back(FlowRow &row);
+	void show_missed();
 	std::uint8_t cc_of(const std::string &cc);
 	std::uint16_t iface_of(const FlowRow &row);
 	std::uint32_t owner_of(const Flow &flow);

@@ -45,8 +45,6 @@ public:
 
 	// Nothing: not yet. Never catches up.
 	std::optional<Turn> take(std::int64_t now_ns);
-	// What take() gave leaves only now.
-	void late(std::int64_t now_ns) { due_ns_ = now_ns + plan_.gap_ns; }
 	[[nodiscard]] std::int64_t due_ns() const { return due_ns_; }
 	[[nodiscard]] const std::vector<std::size_t> &chosen() const { return chosen_; }
 	[[nodiscard]] std::uint64_t rounds() const { return rounds_; }
