@@ -435,6 +435,20 @@ static void swift_reset_rto_min(struct sock *sk, struct swift_sock *ss)
 }
 
 /*
+ * Flows whose packets were lost together time out together, and, as all of them double, meet at
+ * each try after it. Each waits up to a third more or less for its next one (Vasudevan et al.,
+ * SIGCOMM'09, add up to a half).
+ */
+static void swift_spread_timeouts(struct sock *sk, const struct swift_sock *ss)
+{
+	struct inet_connection_sock *icsk = inet_csk(sk);
+	u32 third = icsk->icsk_rto / 3;
+
+	if (ss->rto_min_jiffies)
+		icsk->icsk_rto += reciprocal_scale(get_random_u32(), 2 * third + 1) - third;
+}
+
+/*
  * Who left Swift delays ACKs again: where the least RTO is shorter than that, each lone segment
  * is sent twice, and so has no RTT.
  */
@@ -601,6 +615,7 @@ static void swift_set_state(struct sock *sk, u8 new_state)
 		ss->plb_balance = 0;
 		ss->drained = 0; /* the window is TCP's until the next ACK */
 		swift_count(sn, decreases_timeout);
+		swift_spread_timeouts(sk, ss);
 		if (swift_on_timeout(&ss->law, p, now_ns, rtt_ns))
 			swift_count(sn, window_resets);
 	} else if (swift_on_fast_recovery(&ss->law, p, now_ns, rtt_ns)) {

@@ -125,7 +125,7 @@ def info(sock):
     raw = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 200)
     u32 = {"rto_us": 8, "mss": 16, "unacked": 24, "rtt_us": 68, "cwnd": 80, "retransmits": 100, "notsent": 144,
            "data_segs_out": 156}
-    return {"state": raw[0], **{name: struct.unpack_from("I", raw, at)[0] for name, at in u32.items()}}
+    return {"state": raw[0], "backoff": raw[4], **{name: struct.unpack_from("I", raw, at)[0] for name, at in u32.items()}}
 
 
 def wait_until(what, condition, seconds=120):
@@ -199,6 +199,33 @@ def timeouts():
         expect(info(client)["rto_us"] >= 200_000, f"RTO with {what}: {info(client)['rto_us']} us")
     tune("h1", echo=1)
     server.close()
+
+
+def timeouts_apart():
+    """Flows whose packets were lost together do not try again together for good: from the second on, each
+    timeout is up to a third longer or shorter than twice the one before. TCP's own just double."""
+    def spread(cc):
+        flows = [connect(cc) for _ in range(16)]
+        clients = [client for client, _ in flows]
+        for c in clients:
+            if cc != "swift":
+                c.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, cc.encode())
+            acked_ms(c)
+        first = [info(c)["rto_us"] for c in clients]
+        for c in clients:
+            c.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, DROPPED)
+            c.send(bytes(100))
+        wait_until("each has waited twice", lambda: all(info(c)["backoff"] >= 2 for c in clients))
+        now = [info(c) for c in clients]
+        return [n["rto_us"] / (rto << n["backoff"]) for n, rto in zip(now, first)], now
+
+    delay(2)
+    ratios, now = spread("swift")
+    # A tick of the clock that is added or left doubles as well.
+    expect(all((2 / 3) ** n["backoff"] - 0.1 < r < (4 / 3) ** n["backoff"] + 0.1 for r, n in zip(ratios, now)), f"too far: {ratios}")
+    expect(len({n["rto_us"] >> n["backoff"] for n in now}) >= 4 and max(ratios) > 1 > min(ratios), f"all as one: {ratios}")
+    ratios, _ = spread("reno")
+    expect(set(ratios) == {1}, f"reno's: {ratios}")
 
 
 def path_mtu():
