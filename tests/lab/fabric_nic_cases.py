@@ -5,6 +5,7 @@ and that hosts send nothing of their own (hosts whose work takes time: fabric_ho
 import contextlib
 import ctypes
 import errno
+import itertools
 import os
 import random
 import re
@@ -34,6 +35,24 @@ def wake(module):
         ok("an idle host wakes within its time", 0 <= min(waits) < limit_ns / 20 and limit_ns * 0.95 < max(waits) <= limit_ns + 10)
         near("  after half of it on average", sum(waits) / len(waits), limit_ns / 2, limit_ns / 10)
         ok("  and takes all that came meanwhile", together)
+
+
+def wakes_of_seeds(module):
+    """When a host wakes is another with each seed, and nothing of its number."""
+    links, limit_ns = [f"h{i} s0 {100 * G} prop_ns=10" for i in range(17)], 1_000_000
+    waits = {}
+    for seed in range(1, 6):
+        with Net(module, ["", *[f"rx_wake_ns={limit_ns} rx_stage=ring seed={seed}"] * 16], [""], links) as net:
+            for host in net.hosts[1:]:
+                host.listen()
+            net.hosts[0].send(*(frame(0, i, 64) for i in range(1, 17)))
+            time.sleep(2 * limit_ns / 1e9)
+            waits[seed] = [one.software_ns - one.hardware_ns for host in net.hosts[1:] for one in host.received()]
+    same("each host woke once", [len(one) for one in waits.values()], [16] * 5)
+    alike = {(a, b): sum(abs(x - y) < 100 for x, y in zip(waits[a], waits[b])) for a, b in itertools.combinations(waits, 2)}
+    ok("  with another seed at another time", max(alike.values()) < 3, alike)
+    ordered = [sum(x < y for x, y in zip(one, one[1:])) for one in waits.values()]
+    ok("  in an order that is not that of their numbers", all(2 < up < 13 for up in ordered), ordered)
 
 
 def service(module):
@@ -292,4 +311,4 @@ def quiet(module):
         sink.close(), source.close()
 
 
-CASES = (service, wake, queues, phc, napi, quiet)
+CASES = (service, wake, wakes_of_seeds, queues, phc, napi, quiet)

@@ -38,6 +38,20 @@ struct fab_host;
 struct fab_switch;
 struct fab_port;
 
+/* --- Random numbers ----------------------------------------------------------------- */
+
+enum fab_whose { FAB_OF_PORT, FAB_OF_HOST, FAB_OF_SWITCH };
+
+/* Hashed, and some drawn: neighbouring seeds and numbers make equal or ordered sequences. */
+static inline void fab_seed(struct rnd_state *rnd, u32 seed, u32 number, enum fab_whose whose)
+{
+	int i;
+
+	prandom_seed_state(rnd, jhash_2words(seed, number, whose));
+	for (i = 0; i < 32; i++)
+		prandom_u32_state(rnd);
+}
+
 /* --- Engine ------------------------------------------------------------------------- */
 
 struct fab_event {

@@ -209,7 +209,7 @@ static int fab_control_switch(char *line)
 	sw->latency_ps = latency * FAB_PS_PER_NS;
 	sw->spray = spray;
 	sw->seed = seed;
-	prandom_seed_state(&sw->rnd, (seed << 16) + id + 1);
+	fab_seed(&sw->rnd, seed, id, FAB_OF_SWITCH);
 	sw->salt = prandom_u32_state(&sw->rnd);
 	switches[id] = sw;
 	return 0;

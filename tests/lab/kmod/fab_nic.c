@@ -475,7 +475,7 @@ struct fab_host *fab_nic_create(const struct fab_host_config *config, struct net
 	host->port.host = host;
 	__skb_queue_head_init(&host->ring);
 	fab_event_init(&host->service, fab_service_event);
-	prandom_seed_state(&host->rnd, (config->seed << 32) + config->id + 1);
+	fab_seed(&host->rnd, config->seed, config->id, FAB_OF_HOST);
 
 	dev_net_set(dev, net);
 	strscpy(dev->name, "eth0", sizeof(dev->name));

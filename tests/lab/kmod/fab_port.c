@@ -377,12 +377,12 @@ void fab_port_init(struct fab_port *port, u64 rate_bps, u64 prop_ns, u32 link)
 	fab_port_stats_reset(port, ktime_get_ns());
 }
 
-/* Of its faults. Hashed, because neighbouring seeds make neighbouring sequences. */
+/* Of its faults. */
 void fab_port_seed(struct fab_port *port, u32 number)
 {
 	u32 seed = port->sw ? port->sw->seed : port->host->config.seed;
 
-	prandom_seed_state(&port->rnd, jhash_2words(seed, number, 0));
+	fab_seed(&port->rnd, seed, number, FAB_OF_PORT);
 }
 
 /* Everything in it, without a trace in the statistics. */
