@@ -5,9 +5,12 @@ import socket
 import struct
 import time
 
+import fabric_load
 import fabric_net as fn
 import guest
 from fabric_net import G, Net, Stats, control, frame, path_ps, wire_ps
+from guest import read
+from lab import measure
 from tap import near, ok, same
 
 
@@ -74,6 +77,24 @@ def faults(module):
         source.close()
 
 
+def loss_ratio(module):
+    """A link's loss is that of the data that was sent, however many ACKs there are."""
+    acks = []
+    for quickack in (0, 1):
+        with Net(module, [""] * 2, [""], [f"h0 s0 {10 * G}", f"s0 h1 {10 * G}"]) as net:
+            for host in net.hosts:
+                host.run("ip", "route", "replace", "10.0.0.0/8", "dev", "eth0", "quickack", str(quickack))
+            control("fault link=0 loss_ppm=10000")
+            fabric_load.tcp(net)
+            fabric = measure.parse_fabric(read(fn.FABRIC + "stats"))
+            sigma = (0.01 * 0.99 / fabric["fabric"]["data_sent"]) ** 0.5
+            near(f"1 % are lost, with quickack={quickack}, within 5 sigma", measure.loss_ratio(fabric), 0.01, 5 * sigma)
+            acks.append(fabric["hosts"][1]["tx_pkts"])
+            control("reset")
+            same("  of nothing there is none", measure.loss_ratio(measure.parse_fabric(read(fn.FABRIC + "stats"))), None)
+    ok("  the ACKs were more with it", acks[1] > 1.2 * acks[0], acks)
+
+
 def carrier(module):
     def has_carrier(host):
         text = host.run("ip", "link", "show", "eth0")
@@ -116,4 +137,4 @@ def carrier(module):
         ok("  and works when it is up again", " 0% packet loss" in net.hosts[0].run("ping", "-qc2", "-W5", fn.address(1)))
 
 
-CASES = (faults, carrier)
+CASES = (faults, loss_ratio, carrier)

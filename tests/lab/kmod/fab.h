@@ -70,6 +70,7 @@ struct fab_engine {
 	u64 events;
 	u64 hops; /* frames put on a wire */
 	u64 in_flight; /* frames between a NIC's TX queue and the end of another's ring */
+	u64 data_sent, data_lost; /* frames of NICs that are no pure ACKs */
 };
 
 extern struct fab_engine fab;
@@ -103,6 +104,7 @@ struct fab_cb {
 	u32 truth; /* labfab.h: what the sender's stack marked it with */
 	struct fab_port *in; /* through which the switch that has it got it */
 	u8 class;
+	u8 data; /* no pure ACK */
 	u8 corrupt;
 	u8 lost;
 	u8 pause; /* enum fab_pause: no frame of a host's, but one for the port at the other end */
@@ -119,6 +121,7 @@ static inline struct fab_cb *fab_cb(struct sk_buff *skb)
 static inline void fab_drop(struct sk_buff *skb)
 {
 	fab.in_flight -= !fab_cb(skb)->pause;
+	fab.data_lost += fab_cb(skb)->data;
 	kfree_skb_reason(skb, SKB_DROP_REASON_NOT_SPECIFIED);
 }
 
@@ -319,6 +322,7 @@ void fab_cores_flush(struct fab_host *host);
 void fab_cores_destroy(struct fab_host *host);
 void fab_core_rx(struct fab_host *host, struct sk_buff *skb, u64 now_ps);
 void fab_core_finish(void);
+bool fab_is_ack(const struct sk_buff *skb);
 u64 fab_core_tx_ns(const struct fab_host *host, const struct sk_buff *skb);
 void fab_core_tx(struct fab_host *host, struct sk_buff *frames, u64 for_ns, u64 now_ps);
 

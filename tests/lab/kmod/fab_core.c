@@ -95,7 +95,7 @@ static int fab_transport(const struct sk_buff *skb, u32 *offset, u32 *end)
 	return -1;
 }
 
-static bool fab_is_ack(const struct sk_buff *skb)
+bool fab_is_ack(const struct sk_buff *skb)
 {
 	const struct tcphdr *th;
 	struct tcphdr buffer;

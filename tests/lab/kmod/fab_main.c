@@ -543,6 +543,8 @@ static int fab_control_reset(char *line)
 	}
 	fab.events = 0;
 	fab.hops = 0;
+	fab.data_sent = 0;
+	fab.data_lost = 0;
 	spin_unlock_bh(&fab.lock);
 	return 0;
 }
@@ -656,8 +658,9 @@ static int fab_stats_show(struct seq_file *m, void *v)
 	for (i = 0; i < LABFAB_HOSTS_MAX; i++)
 		if (hosts[i])
 			fab_show_host(m, hosts[i]);
-	seq_printf(m, "fabric events=%llu hops=%llu in_flight=%llu time_ns=%llu\n", fab.events,
-		   fab.hops, fab.in_flight, now_ns);
+	seq_printf(m, "fabric events=%llu hops=%llu in_flight=%llu data_sent=%llu data_lost=%llu",
+		   fab.events, fab.hops, fab.in_flight, fab.data_sent, fab.data_lost);
+	seq_printf(m, " time_ns=%llu\n", now_ns);
 	spin_unlock_bh(&fab.lock);
 	mutex_unlock(&control_lock);
 	return 0;

@@ -65,13 +65,14 @@ static u8 fab_class(const struct sk_buff *skb)
 	return 0;
 }
 
-static void fab_label_frame(struct sk_buff *skb, u32 hash, u8 class)
+static void fab_label_frame(struct sk_buff *skb, u32 hash, u8 class, bool data)
 {
 	struct fab_cb *cb = fab_cb(skb);
 
 	memset(cb, 0, sizeof(*cb));
 	cb->hash = hash;
 	cb->class = class;
+	cb->data = data;
 	cb->truth = skb->mark;
 	cb->wire_bytes = max_t(u32, skb->len, ETH_ZLEN) + FAB_WIRE_OVERHEAD_BYTES;
 }
@@ -82,6 +83,7 @@ void fab_nic_send(struct fab_host *host, struct sk_buff *skb, u64 now_ps)
 	host->tx_pkts++;
 	host->tx_bytes += skb->len;
 	fab.in_flight++;
+	fab.data_sent += fab_cb(skb)->data;
 	netdev_sent_queue(host->dev, skb->len);
 	fab_port_send(&host->port, skb, now_ps);
 }
@@ -98,6 +100,7 @@ static netdev_tx_t fab_xmit(struct sk_buff *skb, struct net_device *dev)
 	struct fab_host *host = netdev_priv(dev);
 	struct sk_buff *frames = skb, *next;
 	u64 now_ps, for_ns = 0;
+	bool data;
 	u32 hash;
 	u8 class;
 
@@ -105,6 +108,7 @@ static netdev_tx_t fab_xmit(struct sk_buff *skb, struct net_device *dev)
 		goto drop;
 	hash = fab_flow_hash(skb);
 	class = fab_class(skb);
+	data = !fab_is_ack(skb);
 	if (host->cores)
 		for_ns = fab_core_tx_ns(host, skb);
 	if (fab_wants_stamp(host, skb))
@@ -122,7 +126,7 @@ static netdev_tx_t fab_xmit(struct sk_buff *skb, struct net_device *dev)
 	if (frames->next)
 		host->tso_pkts++;
 	skb_list_walk_safe(frames, skb, next) {
-		fab_label_frame(skb, hash, class);
+		fab_label_frame(skb, hash, class, data);
 		if (host->cores)
 			continue;
 		skb_mark_not_on_list(skb);

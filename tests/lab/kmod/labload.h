@@ -230,7 +230,6 @@ struct load {
 
 	enum load_window window;
 	u64 start_ns, end_ns, sample_ns, next_sample_ns; /* from `go` */
-	u64 start_sent_pkts, sent_pkts; /* segments of data: before the window, in it */
 	u64 late_ns; /* how much later than due it opened or closed */
 	struct hrtimer window_timer;
 	wait_queue_head_t wait; /* for connections, for the window */

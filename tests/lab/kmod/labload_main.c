@@ -522,9 +522,9 @@ static int load_totals_show(struct seq_file *m)
 		sum.messages += c.messages;
 		sum.retrans += c.retrans;
 	}
-	seq_printf(m, "time_ns=%llu flows=%u connected=%u rx_bytes=%llu messages=%llu retrans=%u start_sent_pkts=%llu sent_pkts=%llu late_ns=%llu\n",
+	seq_printf(m, "time_ns=%llu flows=%u connected=%u rx_bytes=%llu messages=%llu retrans=%u late_ns=%llu\n",
 		   load.end_ns - load.start_ns, load.n_flows, connected, sum.received,
-		   sum.messages, sum.retrans, load.start_sent_pkts, load.sent_pkts, load.late_ns);
+		   sum.messages, sum.retrans, load.late_ns);
 	return 0;
 }
 

@@ -8,7 +8,6 @@
 #include <linux/inet_diag.h>
 #include <linux/rcupdate.h>
 #include <linux/tracepoint.h>
-#include <net/ip.h>
 #include <trace/events/tcp.h>
 
 #include "labload.h"
@@ -84,20 +83,6 @@ void load_counters(const struct load_flow *flow, struct load_counters *to)
 
 /* --- The window: under load.lock ---------------------------------------------------------- */
 
-/* Segments of data that TCP has sent so far, in all namespaces. */
-static u64 load_sent_pkts(void)
-{
-	u64 sent = 0;
-	struct net *net;
-
-	rcu_read_lock();
-	for_each_net_rcu(net)
-		sent += snmp_fold_field(net->mib.net_statistics, LINUX_MIB_TCPORIGDATASENT) +
-			snmp_fold_field(net->mib.tcp_statistics, TCP_MIB_RETRANSSEGS);
-	rcu_read_unlock();
-	return sent;
-}
-
 /* Everything else is to go on meanwhile: if it did not, this machine was too slow. */
 static void load_note_late(u64 due_ns)
 {
@@ -119,7 +104,6 @@ static void load_window_open(void)
 	for (i = 0; i < load.n_flows; i++)
 		load_counters_now(load.flows[i], &load.flows[i]->base);
 	load_truth_reset();
-	load.start_sent_pkts = load_sent_pkts();
 	load.late_ns = 0;
 	load_note_late(load.start_ns);
 	WRITE_ONCE(load.window, LOAD_WINDOW_OPEN);
@@ -170,7 +154,6 @@ static u64 load_window_tick(u64 now_ns)
 	}
 	if (now_ns == load.end_ns) {
 		load_note_late(load.end_ns);
-		load.sent_pkts = load_sent_pkts() - load.start_sent_pkts;
 		load_window_close(LOAD_WINDOW_OVER);
 		return 0;
 	}

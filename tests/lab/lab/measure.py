@@ -3,7 +3,7 @@
 packets; ratios are of one. What cannot be told is None.
 
 goodput_bps    what receivers' applications read, of all flows
-loss_ratio     frames dropped in the fabric or missed by a NIC, of the data frames sent
+loss_ratio     frames lost in the fabric or missed by a NIC, of those sent; pure ACKs are neither
 jain           of the flows that are on all the time, by what their receivers read
 queue_bytes    of the port with the longest mean queue: mean, p99 (of time); max: of any port
 switch_bytes   max: of any switch, what all its ports held at one moment
@@ -262,14 +262,10 @@ def total(rows, *keys):
     return sum(row.get(key, 0) for row in rows for key in keys)
 
 
-def losses(fabric):
-    """Frames that were sent and never came: in all."""
-    return (total(fabric["ports"], "drops", "lost") + total(fabric["hosts"], "rx_missed", "rx_crc_errors")
-            + total(fabric["switches"], "no_route"))
-
-
-def loss_ratio(fabric, sent_pkts):
-    return losses(fabric) / sent_pkts if sent_pkts else None
+def loss_ratio(fabric):
+    """Without pure ACKs: how many of them a law's receivers send would be in it."""
+    sent = fabric["fabric"]["data_sent"]
+    return fabric["fabric"]["data_lost"] / sent if sent else None
 
 
 # --- Over time ----------------------------------------------------------------------------------
@@ -470,7 +466,6 @@ def metrics(files, run):
     """One run's figures."""
     rows, groups = parse_lines(files["flows"]), parse_lines(files["groups"])
     fabric, start = parse_fabric(files["fabric"]), parse_fabric(files["fabric_start"])
-    told, = parse_lines(files["wait"])
     begin, end = window(run)
     seconds = (end - begin) / 1e9
     ports = switch_ports(fabric, run)
@@ -484,8 +479,8 @@ def metrics(files, run):
         "goodput_host_bps": goodput_bps / run.topology.hosts,
         "ideal": against_ideal(files["messages"], flows, run, goodput_bps),
         "rtt_ns": times(groups, "rtt"),
-        "loss_ratio": loss_ratio(fabric, told["sent_pkts"]),
-        "start_loss_ratio": loss_ratio(start, told["start_sent_pkts"]),
+        "loss_ratio": loss_ratio(fabric),
+        "start_loss_ratio": loss_ratio(start),
         "jain": jain(steady) if len(steady) > 1 else None,
         "share_ratio": min(steady) / max(steady) if len(steady) > 1 and max(steady) else None,
         "fct_ns": times(groups, "fct"),
