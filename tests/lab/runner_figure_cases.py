@@ -149,6 +149,30 @@ def metrics__of_a_whole_run():
     json.dumps(found, allow_nan=False)
 
 
+def jain__is_of_one_load():
+    time = {"warmup_ms": 1, "measure_ms": 10}
+    star = {"kind": "star", "hosts": 4}
+    stream, rpc = {"kind": "pairs", "from": [1, 2], "to": [0]}, {"kind": "pairs", "from": [3], "to": [0], "size": 64, "flows": 2}
+
+    def found(**loads):
+        run = run_of({"topology": star, "load": loads, "time": time})
+        rx, rows = {}, ""
+        for n, flow in enumerate(run.flows):  # of each load 1000, then 3000
+            rx[flow.group] = rx.get(flow.group, -1000) + 2000
+            rows += FLOW.format(n=n, rx=rx[flow.group]).replace("group=0", f"group={flow.group}")
+        return measure.metrics(files_of(flows=rows.encode()), run)
+
+    one = found(x=stream)
+    same([one["jain"], one["share_ratio"], one["groups"]["x"]["jain"]], [0.8, 0.333333, 0.8])
+    for other in (rpc, stream | {"law": "cubic"}, stream | {"start_ms": 0.5}):
+        both = found(x=stream, y=other)
+        same(["jain" in both, "share_ratio" in both, both["groups"]["x"]["jain"], both["groups"]["x"]["share_ratio"]],
+             [False, False, 0.8, 0.333333])
+        same(both["groups"]["y"]["jain"], 0.8)
+    beside = found(x=stream, y={"kind": "poisson", "size": 64})
+    same([beside["jain"], beside["groups"]["y"]["jain"]], [0.8, None])
+
+
 def fct_ratio__is_over_what_the_receivers_link_needs():
     """Three messages of 100 bytes over 8 Mb/s: each frame takes 190 us on a link, the answer of 64 bytes 154 us."""
     raw = {"topology": {"kind": "star", "hosts": 4, "rate_bps": 8_000_000, "prop_ns": 1},

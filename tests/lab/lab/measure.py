@@ -4,7 +4,9 @@ packets; ratios are of one. What cannot be told is None.
 
 goodput_bps    what receivers' applications read, of all flows
 loss_ratio     frames lost in the fabric or missed by a NIC, of those sent; pure ACKs are neither
-jain           of the flows that are on all the time, by what their receivers read
+jain           of a load's flows that are on all the time, by what their receivers read; of all, if one load alone is
+               closed: others differ in what they ask for, in their law, or in when they are on
+share_ratio    of the same flows, the least over the most
 queue_bytes    of the port with the longest mean queue: mean, p99 (of time); max: of any port
 switch_bytes   max: of any switch, what all its ports held at one moment
 uplinks        imbalance: of a rack's links to the spines, the most that one carried less the least, over their
@@ -422,12 +424,29 @@ def over(figures, least):
     return figures and {key: figures[key] / least for key in ("p50", "p99", "p999", "max")}
 
 
+def steady(rows, run, group=None):
+    """Bytes of the flows, of one load or all, that are on all the time."""
+    return [r["rx_bytes"] for r, f in zip(rows, run.flows)
+            if f.mode != "idle" and active(f, *window(run)) and group in (None, f.group)]
+
+
+def fairness(values):
+    return {"jain": jain(values) if len(values) > 1 else None,
+            "share_ratio": min(values) / max(values) if len(values) > 1 and max(values) else None}
+
+
+def closed_fairness(groups, run):
+    """Of the one load that is closed."""
+    closed = [name for name, one in run.case.spec["load"].items() if one["kind"] not in OPEN_LOADS]
+    return {key: groups[closed[0]][key] for key in ("jain", "share_ratio")} if len(closed) == 1 else {}
+
+
 def group_metrics(rows, groups, seconds, run):
     result = {}
     for number, name in enumerate(run.case.spec["load"]):
         own = [g for g in groups if g["group"] == number]
         result[name] = {"goodput_bps": sum(r["rx_bytes"] for r in rows if r["group"] == number) * 8 / seconds,
-                        "rtt_ns": times(own, "rtt"), "fct_ns": times(own, "fct")}
+                        "rtt_ns": times(own, "rtt"), "fct_ns": times(own, "fct"), **fairness(steady(rows, run, number))}
         if run.case.spec["load"][name].get("once"):
             result[name]["fct_ratio"] = over(result[name]["fct_ns"], together_ns(run, number))
     return result
@@ -469,7 +488,8 @@ def metrics(files, run):
     begin, end = window(run)
     seconds = (end - begin) / 1e9
     ports = switch_ports(fabric, run)
-    steady = [r["rx_bytes"] for r, f in zip(rows, run.flows) if f.mode != "idle" and active(f, begin, end)]
+    rates = steady(rows, run)
+    by_load = group_metrics(rows, groups, seconds, run)
     flows = opened(rows, run)
     slow, unfinished = slowdown(files["messages"], flows, run)
     goodput_bps = sum(r["rx_bytes"] for r in rows) * 8 / seconds
@@ -481,8 +501,7 @@ def metrics(files, run):
         "rtt_ns": times(groups, "rtt"),
         "loss_ratio": loss_ratio(fabric),
         "start_loss_ratio": loss_ratio(start),
-        "jain": jain(steady) if len(steady) > 1 else None,
-        "share_ratio": min(steady) / max(steady) if len(steady) > 1 and max(steady) else None,
+        **closed_fairness(by_load, run),
         "fct_ns": times(groups, "fct"),
         "slowdown": slow,
         "unfinished": unfinished,
@@ -492,7 +511,7 @@ def metrics(files, run):
         "law": breakdown(rows),
         "pauses": pauses(fabric, run),
         "host": host_costs(fabric, seconds),
-        "groups": group_metrics(rows, groups, seconds, run),
+        "groups": by_load,
         "counters": {"retrans": total(rows, "retrans"), "rtos": total(rows, "rtos"),
                      "messages": total(rows, "messages"), "drops": total(fabric["ports"], "drops"),
                      "start_drops": total(start["ports"], "drops"), "marks": total(fabric["ports"], "marks"),
@@ -503,8 +522,8 @@ def metrics(files, run):
     }
     if files.get("truth"):
         result["truth"] = truth(files["truth"])
-    if len(steady) > 3:
-        result["plot"]["flow_bps"] = [round(v * 8 / seconds) for v in thinned(sorted(steady))]
+    if len(rates) > 3:
+        result["plot"]["flow_bps"] = [round(v * 8 / seconds) for v in thinned(sorted(rates))]
     if files["samples"]:
         samples = Samples(files["samples"])
         result["windows"] = {"fcwnd": spread(samples.fcwnd), "ecwnd": spread(samples.ecwnd)}
