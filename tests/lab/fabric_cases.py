@@ -11,6 +11,7 @@ import traceback
 import fabric_control_cases
 import fabric_fault_cases
 import fabric_host_cases
+import fabric_load_cases
 import fabric_net as fn
 import fabric_nic_cases
 import fabric_path_cases
@@ -22,7 +23,8 @@ from tap import ok, plan, same
 
 LEAKS = "/sys/kernel/debug/kmemleak"  # of a kernel for debugging
 CASES = (*fabric_wire_cases.CASES, *fabric_switch_cases.CASES, *fabric_fault_cases.CASES, *fabric_nic_cases.CASES,
-         *fabric_control_cases.CASES, *fabric_host_cases.CASES, *fabric_path_cases.CASES)
+         *fabric_control_cases.CASES, *fabric_host_cases.CASES, *fabric_path_cases.CASES,
+         *fabric_load_cases.CASES)
 
 
 def main(module, names):

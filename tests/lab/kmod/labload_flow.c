@@ -108,16 +108,26 @@ void load_received(struct load_end *end, u32 bytes)
 
 /* --- Streams and requests ---------------------------------------------------------------- */
 
+/* How many more requests may be outstanding: some of an earlier start may be under way. */
+static u32 load_room(const struct load_flow *flow)
+{
+	u32 number, room = flow->depth;
+
+	for (number = flow->oldest; number && room; number = load_message(number)->next)
+		room--;
+	return room;
+}
+
 static void load_flow_start(struct load_flow *flow)
 {
-	u32 i;
+	u32 room;
 
 	flow->running = true;
 	if (flow->late)
 		kthread_queue_work(load.worker, &flow->open);
 	if (flow->mode == LOAD_STREAM)
 		load_want(&flow->end[LOAD_CLIENT], U64_MAX);
-	for (i = 0; flow->mode == LOAD_RPC && i < flow->depth; i++)
+	for (room = flow->mode == LOAD_RPC ? load_room(flow) : 0; room; room--)
 		load_generate(flow, flow->size, load_now_ns());
 }
 

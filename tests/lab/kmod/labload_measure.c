@@ -122,12 +122,16 @@ static void load_window_close(enum load_window how)
 static void load_sample_flow(const struct load_flow *flow, u64 time_ns)
 {
 	struct load_sample *sample = records_add(&load.samples);
-	struct sock *sk = flow->end[LOAD_CLIENT].sock->sk;
+	const struct socket *sock = flow->end[LOAD_CLIENT].sock;
 	struct tcp_swift_info law;
 
 	if (!sample)
 		return;
-	load_ask_law(sk, &law);
+	if (!sock) { /* it opens late */
+		*sample = (struct load_sample){ .time_ns = time_ns, .flow = flow->id };
+		return;
+	}
+	load_ask_law(sock->sk, &law);
 	*sample = (struct load_sample){
 		.time_ns = time_ns,
 		.flow = flow->id,
@@ -137,7 +141,7 @@ static void load_sample_flow(const struct load_flow *flow, u64 time_ns)
 		.ecwnd_q16 = law.ecwnd_q16,
 	};
 	if (!sample->cwnd_q16)
-		sample->cwnd_q16 = tcp_snd_cwnd(tcp_sk(sk)) << 16;
+		sample->cwnd_q16 = tcp_snd_cwnd(tcp_sk(sock->sk)) << 16;
 }
 
 /* Opens, samples, closes; returns when it is needed next, 0 = never. */

@@ -287,8 +287,9 @@ class Samples:
                 self.times.append(time_ns)
                 last = time_ns
             self.rx.setdefault(flow, []).append(received)
-            self.fcwnd.append((fcwnd or cwnd) / 65536)
-            self.ecwnd.append(ecwnd / 65536)
+            if cwnd:  # none of a connection that is not open yet
+                self.fcwnd.append((fcwnd or cwnd) / 65536)
+                self.ecwnd.append(ecwnd / 65536)
 
     def index(self, time_ns):
         """The last sample that is not after."""
