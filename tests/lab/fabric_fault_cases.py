@@ -44,6 +44,17 @@ def faults(module):
                 time.sleep(0.05)
                 near(f"{name}: {ppm} ppm of {count} frames, within 5 sigma", Stats().sum(part, name), count * ppm // 10**6,
                      round(5 * sigma))
+        control("fault link=1")
+        control("fault link=0 corrupt_ppm=250000")
+        control("reset")
+        net.hosts[0].send(*[frame(0, 1, 64)] * count)
+        time.sleep(0.05)
+        stats = Stats()
+        wrong = stats.sum("ports", "rx_crc_errors")
+        near("corrupted before a switch: it throws them away, within 5 sigma", wrong, count // 4, round(5 * sigma))
+        same("  and sends the others on", (stats.ports["s0", "h1"]["tx_pkts"], stats.hosts[1]["rx_pkts"], stats.balance()),
+             (count - wrong, count - wrong, 0))
+        control("fault link=0")
         control("fault link=1 loss_ppm=1000000")
         control("reset")
         net.hosts[0].send(*[frame(0, 1, 64)] * 100)

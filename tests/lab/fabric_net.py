@@ -247,7 +247,7 @@ class Stats:
     def balance(self):
         """What was sent and is neither there, nor lost, nor under way."""
         return (self.sum("hosts", "tx_pkts") - self.sum("hosts", "rx_pkts", "rx_missed", "rx_crc_errors")
-                - self.sum("ports", "drops", "lost") - self.sum("switches", "ttl_expired", "no_route")
+                - self.sum("ports", "drops", "lost", "rx_crc_errors") - self.sum("switches", "ttl_expired", "no_route")
                 - self.fabric["in_flight"])
 
 

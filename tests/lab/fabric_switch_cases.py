@@ -22,6 +22,7 @@ def conservation(module):
              [f"h0 s0 {10 * G}", f"h1 s1 {10 * G}", f"h2 s1 {10 * G}", f"h3 s1 {10 * G}",
               f"s0 s1 {25 * G} prop_ns=3000"]) as net:
         control("fault link=4 loss_ppm=50000 corrupt_ppm=50000 reorder_ppm=100000 reorder_ns=5000")
+        control("fault link=0 corrupt_ppm=50000")
         control("fault link=2 loss_ppm=100000")
         rnd = random.Random(1)
         for src in (1, 2, 3):
@@ -37,9 +38,9 @@ def conservation(module):
         ok("of these many with frames under way", sum(one.fabric["in_flight"] > 0 for one in readings) > 50)
         same("nor at its end", (last.balance(), last.fabric["in_flight"], last.sum("ports", "qlen_bytes"),
                                 last.sum("switches", "used_bytes")), (0, 0, 0, 0))
-        counts = {key: last.sum(part, key) for part, key in (
-            ("ports", "drops"), ("ports", "lost"), ("hosts", "rx_crc_errors"), ("hosts", "rx_missed"), ("hosts", "rx_pkts"),
-            ("switches", "ttl_expired"), ("switches", "no_route"), ("ports", "reordered"))}
+        counts = {(part, key): last.sum(part, key) for part, key in (
+            ("ports", "drops"), ("ports", "lost"), ("ports", "rx_crc_errors"), ("hosts", "rx_crc_errors"), ("hosts", "rx_missed"),
+            ("hosts", "rx_pkts"), ("switches", "ttl_expired"), ("switches", "no_route"), ("ports", "reordered"))}
         ok("and each cause has its frames", all(counts.values()), counts)
         hist_ns = [sum(int(part.split(":")[1]) for part in one["hist"].split(",")) == one["time_ns"]
                    for one in last.ports.values()]

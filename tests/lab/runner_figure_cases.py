@@ -229,6 +229,7 @@ def checks__find_what_is_wrong():
     says(complaint_of(reset_late=b"3000000"), "in time", "3000000 ns late")
     says(complaint_of(dmesg=b"[2] WARNING: CPU: 0 PID: 1 at net\n"), "kernel log", "WARNING")
     says(complaint_of(fabric=FABRIC.replace(b"rx_pkts=90", b"rx_pkts=89")), "unaccounted", "sent 120 frames", "received 109")
+    same(complaint_of(fabric=FABRIC.replace(b"rx_pkts=90", b"rx_pkts=89").replace(b"lost=1 ", b"lost=1 rx_crc_errors=1 ")), "")
     says(complaint_of(fabric=FABRIC.replace(b"no_route=0", b"no_route=1")), "1 had none")
     says(complaint_of(flows=FLOW.format(n=0, rx=1).replace("connected=1", "connected=0").encode()), "1 of 1 flows are not connected", "1 of 2")
 

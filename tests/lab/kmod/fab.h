@@ -144,6 +144,7 @@ struct fab_port_stats {
 	u64 drops, drop_bytes; /* no room in the buffer */
 	u64 marks; /* ECN */
 	u64 lost, corrupted, reordered; /* faults */
+	u64 rx_crc_errors; /* came in corrupted, at a switch */
 	u64 pauses, paused_ns; /* PFC: how often and for how long it was told to stop */
 	u64 since_ns; /* of the statistics */
 	u64 q_byte_ns; /* integral of the occupancy */

@@ -604,9 +604,9 @@ static void fab_show_port(struct seq_file *m, struct fab_port *port, u64 now_ns)
 	seq_printf(m, " link=%u tx_pkts=%llu tx_bytes=%llu drops=%llu drop_bytes=%llu marks=%llu",
 		   port->link, stats->tx_pkts, stats->tx_bytes, stats->drops, stats->drop_bytes,
 		   stats->marks);
-	seq_printf(m, " lost=%llu corrupted=%llu reordered=%llu pauses=%llu paused_ns=%llu",
-		   stats->lost, stats->corrupted, stats->reordered, stats->pauses,
-		   stats->paused_ns);
+	seq_printf(m, " lost=%llu corrupted=%llu rx_crc_errors=%llu reordered=%llu",
+		   stats->lost, stats->corrupted, stats->rx_crc_errors, stats->reordered);
+	seq_printf(m, " pauses=%llu paused_ns=%llu", stats->pauses, stats->paused_ns);
 	seq_printf(m, " qlen_bytes=%u qmax_bytes=%u", port->backlog_bytes, stats->q_max_bytes);
 	seq_printf(m, " qmean_bytes=%llu time_ns=%llu hist=",
 		   time_ns ? div64_u64(stats->q_byte_ns, time_ns) : 0, time_ns);

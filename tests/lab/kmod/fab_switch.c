@@ -62,8 +62,14 @@ static struct fab_port *fab_route(struct fab_switch *sw, u32 host, u32 hash)
 void fab_switch_rx(struct fab_switch *sw, struct sk_buff *skb, u64 now_ps)
 {
 	struct fab_port *port = NULL;
-	int host = fab_forward(sw, skb);
+	int host;
 
+	if (unlikely(fab_cb(skb)->corrupt)) {
+		fab_cb(skb)->in->stats.rx_crc_errors++;
+		fab_drop(skb);
+		return;
+	}
+	host = fab_forward(sw, skb);
 	if (host >= 0) {
 		port = fab_route(sw, host, fab_cb(skb)->hash);
 		if (!port)

@@ -27,7 +27,7 @@ def fates(fabric):
     """Of the frames that NICs sent: what became of them."""
     hosts, ports = fabric["hosts"], fabric["ports"]
     return {"received": measure.total(hosts, "rx_pkts"), "missed": measure.total(hosts, "rx_missed"),
-            "crc": measure.total(hosts, "rx_crc_errors"), "drops": measure.total(ports, "drops"),
+            "crc": measure.total(hosts + ports, "rx_crc_errors"), "drops": measure.total(ports, "drops"),
             "lost": measure.total(ports, "lost"),
             "unrouted": measure.total(fabric["switches"], "ttl_expired", "no_route"),
             "in flight": fabric["fabric"]["in_flight"]}
