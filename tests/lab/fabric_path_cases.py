@@ -98,6 +98,18 @@ def pfc(module):
         while not Stats().ports["h2", "s0"]["pauses"]:
             time.sleep(1e-6)  # and the module goes with senders stopped
 
+    # XOFF is 100 us under way, and so is what the sender still sent: all that it had.
+    with Net(module, ["", ""], [f"buffer_bytes=1000000 shared=1 pfc_xoff_bytes={xoff} pfc_xon_bytes={xon}"],
+             [f"h0 s0 {G}", f"h1 s0 {100 * G} prop_ns=100000"]) as net:
+        net.hosts[1].send(*(frame(1, 0, 1514, i) for i in range(45)))
+        time.sleep(150e-6)
+        control("fault link=1 down=1")
+        control("fault link=1 down=0")
+        time.sleep(1.5)
+        ok("nor is one whose sender was being told to stop",
+           " 0% packet loss" in net.hosts[1].run("ping", "-qc2", "-W5", fn.address(0)), Stats().ports)
+        same("  of which it never heard", Stats().ports["h1", "s0"]["pauses"], 0)
+
     # h1 and h2 send over one link between switches: to h0, which is slow, and to h3, which is not.
     with Net(module, ["txq_pkts=4096"] * 4, [f"buffer_bytes=1000000 shared=1 pfc_xoff_bytes={xoff} pfc_xon_bytes={xon}"] * 2,
              [f"h0 s1 {G}", f"h1 s0 {100 * G}", f"h2 s0 {100 * G}", f"h3 s1 {100 * G}", f"s0 s1 {100 * G}"]) as net:

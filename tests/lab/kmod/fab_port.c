@@ -144,12 +144,29 @@ static void fab_pause_rx(struct fab_port *port, u8 class, enum fab_pause what, u
 		fab_schedule(&port->tx, max(now_ps, port->free_ps));
 }
 
+/* What it said and nobody heard yet. */
+static void fab_pause_forget(struct fab_port *port)
+{
+	struct sk_buff *skb, *next;
+
+	skb_queue_walk_safe(&port->wire, skb, next) {
+		if (!fab_cb(skb)->pause)
+			continue;
+		__skb_unlink(skb, &port->wire);
+		kfree_skb(skb);
+	}
+	fab_cancel(&port->arrival);
+	if (!skb_queue_empty(&port->wire))
+		fab_schedule(&port->arrival, fab_cb(skb_peek(&port->wire))->at_ps);
+}
+
 /* Nobody at the other end remembers: as after the link was down. */
 void fab_port_resume(struct fab_port *port, u64 now_ps)
 {
 	int class;
 
 	port->pausing = 0;
+	fab_pause_forget(port);
 	for (class = 0; class < FAB_CLASSES; class++)
 		if (port->paused & BIT(class))
 			fab_pause_rx(port, class, FAB_PAUSE_XON, now_ps);
