@@ -5,7 +5,7 @@ at random depends on the seed and the load's name alone."""
 import collections
 import random
 
-from . import Mistake, TOP, fields
+from . import Mistake, TOP, fields, laws
 from .fields import listing, number, text, whole
 
 WORKLOADS = TOP / "tests/lab/workloads"
@@ -18,7 +18,7 @@ FLOW = {
     "notsent_bytes": whole(131_072, 1, 1 << 30, "TCP_NOTSENT_LOWAT: unsent bytes that TCP keeps"),
     "dscp": whole(-1, -1, 63, "QoS class; -1 = as it is"),
     "ipv6": whole(0, 0, 1, "over IPv6"),
-    "law": text("", "a law other than the run's"),
+    "law": text("", "a law other than the run's, of the kernel's name: no variant"),
 }
 CLOSED = FLOW | {
     "size": whole(0, 0, SIZE_MAX, "bytes a message; 0 = a stream that never ends"),
@@ -74,6 +74,8 @@ def resolve(name, given):
     kind = fields.check(f"load.{name}.kind", fields.text(None, "", tuple(KINDS)), given.get("kind", ""))
     rest = {k: v for k, v in given.items() if k != "kind"}
     spec = {"kind": kind} | fields.fill(f"load.{name}", KINDS[kind], rest)
+    if spec["law"] and spec["law"] not in laws.SOURCES:
+        raise Mistake(f"load.{name}.law={spec['law']}: expected one of {', '.join(laws.SOURCES)}")
     if kind == "poisson" and "pool" in given and spec["pool"] < spec["flows"]:
         raise Mistake(f"load.{name}.pool={spec['pool']}: expected at least flows={spec['flows']}")
     if kind == "poisson" and bool(spec["cdf"]) == bool(spec["size"]):

@@ -75,8 +75,7 @@ def prepare(case, cc, seed):
     if not spec["load"]:
         raise Mistake("load: the experiment has none")
     flows, lines = load.expand(spec["load"], t, law["law"], seed, case.duration_ns)
-    others = [laws.in_topology(experiment.resolve_law(spec, one["law"]), t) for one in spec["load"].values() if one["law"]]
-    job = network(spec, t, [law, *others], seed) | measurement(case, t)
+    job = network(spec, t, [law, *other_laws(spec, t, law, cc)], seed) | measurement(case, t)
     job["load"] = lines
     if spec["fault"]:
         job["faults"] = faults.events(spec["fault"], t, case.duration_ns)
@@ -84,15 +83,31 @@ def prepare(case, cc, seed):
     return Run(case, cc, seed, t, flows, job, memory_mb(spec, t, flows))
 
 
+def other_laws(spec, t, law, cc):
+    """Those that loads name. A module, its sysctls and the hosts' routes are what all flows have in common."""
+    result = []
+    for name, one in spec["load"].items():
+        if not one["law"]:
+            continue
+        other = laws.in_topology(experiment.resolve_law(spec, one["law"]), t)
+        for key in sorted(law.keys() | other.keys()) if other["law"] == law["law"] else laws.COMMON:
+            if other.get(key) != law.get(key):
+                raise Mistake(f"load.{name}.law={one['law']}: its {key} is {other.get(key, 'not set')}; expected "
+                              f"{law.get(key, 'not set')}, as that of {cc}, whose hosts it shares")
+        result.append(other)
+    return result
+
+
 def network(spec, t, all_laws, seed):
     """What is true of a job with and without load."""
     law = all_laws[0]
+    law_sysctls = {key: value for one in reversed(all_laws) for key, value in laws.sysctls(one).items()}  # the first one wins
     names = sorted({"reno", "cubic", *(one["law"] for one in all_laws)})
     job = {
         "modules": list(dict.fromkeys(filter(None, (laws.module(one, "MODULES", "KERNEL") for one in all_laws)))),
         "sysctls": KERNEL_SYSCTLS | {"net.core.default_qdisc": spec["hosts"]["qdisc"],
                                      "net.ipv4.tcp_allowed_congestion_control": " ".join(names)},
-        "host_sysctls": HOST_SYSCTLS | laws.sysctls(law) | spec["sysctls"],
+        "host_sysctls": HOST_SYSCTLS | law_sysctls | spec["sysctls"],
         "hosts": [{"id": i, "args": t.host_args(i, seed, clocks.nic_args(spec["hosts"], i, seed),
                                                 hosts.quiet(spec, i, t.hosts, seed))} for i in range(t.hosts)],
         "switches": t.switch_lines(seed),
