@@ -60,6 +60,13 @@ def fields(what, there, allowed):
         assert isinstance(value, allowed[key]), f"{what}.{key}: {value!r}"
 
 
+def installed(command):
+    """Where the package has it: the unit's swiftd is there, too."""
+    unit = pathlib.Path("userspace/swiftd/swiftd.service").read_text(encoding="utf-8")
+    folder = re.search(r"^ExecStart=(/\S+)/swiftd ", unit, re.M)[1]
+    assert re.fullmatch(folder + "/(swiftctl|swiftd)", command), f"{command} is not in {folder}"
+
+
 def kubernetes():
     documents = list(yaml.safe_load_all((FLEET / "kubernetes/daemonset.yaml").read_text(encoding="utf-8")))
     kinds = {d["kind"]: d for d in documents}
@@ -96,6 +103,7 @@ def kubernetes():
     assert pod["containers"][0]["securityContext"]["capabilities"]["add"] == wanted, wanted
     # swiftd without sock_diag is not ready, and goes on trying: nobody is to end it.
     swiftd = pod["containers"][0]
+    installed(swiftd["command"][0])
     port = swiftd["ports"][0]["name"]
     assert swiftd["readinessProbe"]["httpGet"] == {"path": "/healthz", "port": port, "scheme": "HTTPS"}, "the readiness probe"
     assert swiftd["livenessProbe"].get("tcpSocket") == {"port": port}, "the liveness probe asks for more than the port"
@@ -145,6 +153,7 @@ def pods():
     container, = pod["containers"]
     fields(container["name"], container, CONTAINER)
     fields(container["name"], container["securityContext"], SECURITY)
+    installed(container["command"][0])
     assert container["image"] == watcher["DaemonSet"]["spec"]["template"]["spec"]["containers"][0]["image"], "two images"
     mounts = {m["name"]: m["mountPath"] for m in container["volumeMounts"]}
     hosts = {v["name"]: v["hostPath"]["path"] for v in pod["volumes"]}
