@@ -53,12 +53,12 @@ built_for() { # RELEASE VERSION
 	inside dkms status -m tcp-swift -v "$2" -k "$1" | grep -q ': installed' &&
 		inside modinfo -k "$1" -F filename tcp_swift
 }
-# Removes tcp-swift-dkms where the module seems to be loaded: of the tools, which stay, it is undone what
-# was set of the module, and no more.
+# Removes tcp-swift-dkms where the module is not loaded, but would be by the next boot: of the tools, which stay,
+# it is undone what was set of the module, and no more.
 undoes_sysctls() { # COMMAND...
 	local undo=$new/usr/lib/tcp_swift/undo status=0
 	printf '#!/bin/sh\necho "$@" >>/tmp/undone\n' >$new/tmp/undo && chmod +x $new/tmp/undo
-	mount --bind $new/tmp/undo "$undo" && mount -t tmpfs tmpfs $new/sys/module && mkdir $new/sys/module/tcp_swift || return
+	mount --bind $new/tmp/undo "$undo" && mount -t tmpfs tmpfs $new/sys/module || return
 	"$@" || status=$?
 	umount "$undo" $new/sys/module
 	[ $status = 0 ] && diff <(echo 'sysctls settings') $new/tmp/undone
