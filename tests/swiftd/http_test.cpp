@@ -198,6 +198,7 @@ TEST_F(Http, StreamsTellOfSnapshotsAndOfTrouble)
 	start();
 	Client stream(address(), "/api/v1/stream");
 
+	ASSERT_TRUE(stream.reads("X-Accel-Buffering: no"));
 	ASSERT_TRUE(stream.reads("id: 1\nevent: summary"));
 	store_.fail({"the kernel refused", 1.7e9});
 	server_->wake_streams();

@@ -1037,6 +1037,44 @@ TEST_F(Served, FlowsAreSortedChosenAndPaged)
 	EXPECT_TRUE(get_json("/api/v1/flows?cc=cubic").at("flows")[0].at("fabric_ns").is_null());
 }
 
+// A group's flows are those of its prefix, congestion control, interface and namespace.
+TEST_F(Served, FlowsAreChosenByInterfaceAndNamespace)
+{
+	const IfaceMap here = ifaces();
+	const IfaceMap there = {{{2, "eth9", false, false}}, {{*Address::parse("10.0.0.1"), 2}}};
+	auto s = std::make_shared<Snapshot>();
+	const auto ids = [&](const std::string &query) {
+		const json all = get_json("/api/v1/flows?sort=age&" + query);
+		std::string out;
+
+		for (const json &f : all.at("flows"))
+			out += f.at("id").get<std::string>() + " ";
+		return out;
+	};
+
+	table_.begin(now_ns_, here, "home");
+	table_.add(flow(4));
+	table_.enter("web5", here);
+	table_.add(flow(5));
+	table_.enter("web6", there);
+	table_.add(flow(6));
+	s->number = ++number_;
+	s->flows = table_.end();
+	s->summary = summarize(*s->flows, nullptr, {});
+	store_.put(s);
+	EXPECT_EQ(ids(""), "4 5 6 ");
+	EXPECT_EQ(ids("iface=eth0"), "4 5 ");
+	EXPECT_EQ(ids("iface=eth"), "");
+	EXPECT_EQ(ids("iface="), "");
+	EXPECT_EQ(ids("netns=web5"), "5 ");
+	EXPECT_EQ(ids("netns=home"), "4 ");
+	EXPECT_EQ(ids("netns=own"), "4 ");
+	EXPECT_EQ(ids("netns=others"), "5 6 ");
+	EXPECT_EQ(ids("netns=others&iface=eth9&prefix=10.0.0.0/24"), "6 ");
+	EXPECT_EQ(refusal("/api/v1/flows?iface=" + std::string(1025, 'a')),
+		  "iface=aaaaaaaaaaaaaaaaaaaa...: allowed are names of up to 1024 bytes");
+}
+
 TEST_F(Served, AFlowAndItsHistory)
 {
 	EXPECT_EQ(get("/api/v1/flows/12ab").status, 404U);
@@ -1249,7 +1287,8 @@ TEST(StreamQuery, KeysTellApartWhatDiffers)
 	const std::vector<const char *> different = {"", "?flows=1", "?flows=2", "?flows=1&sort=rtt", "?flows=1&order=asc",
 						     "?flows=1&cc=a", "?flows=1&q=a", "?flows=1&cc=a&q=b",
 						     "?flows=1&cc=ab", "?flows=1&q=ab", "?flows=1&prefix=10.0.0.0/8",
-						     "?flows=1&prefix=10.0.0.0/9", "?flows=1&limit_by=host"};
+						     "?flows=1&prefix=10.0.0.0/9", "?flows=1&limit_by=host",
+						     "?flows=1&iface=a", "?flows=1&netns=a", "?flows=1&owner=a"};
 
 	for (const char *query : different)
 		keys.insert(parse_stream(std::string(stream_path) + query)->key());

@@ -631,7 +631,8 @@ Result<FlowSelection> parse_flow_selection(const QueryItems &items)
 {
 	FlowSelection q;
 
-	if (auto error = unknown_item(items, {"sort", "order", "limit", "offset", "cc", "prefix", "limit_by", "held_by", "netns", "owner", "q"}))
+	if (auto error = unknown_item(items, {"sort", "order", "limit", "offset", "cc", "prefix", "limit_by", "held_by", "iface",
+					      "netns", "owner", "q"}))
 		return *error;
 	for (const auto &[name, value] : items) {
 		if (name == "sort") {
@@ -676,10 +677,10 @@ Result<FlowSelection> parse_flow_selection(const QueryItems &items)
 			q.held_by = parse_bound(value);
 			if (!q.held_by)
 				return not_allowed(name, value, bounds_allowed);
-		} else if (name == "netns" || name == "owner") {
+		} else if (name == "iface" || name == "netns" || name == "owner") {
 			if (value.size() > longest_name)
 				return not_allowed(name, value.substr(0, 20) + "...", "names of up to 1024 bytes");
-			(name == "netns" ? q.netns : q.owner) = value;
+			(name == "iface" ? q.iface : name == "netns" ? q.netns : q.owner) = value;
 		} else {
 			if (value.size() > longest_search)
 				return not_allowed(name, value.substr(0, 20) + "...", "up to 100 bytes");
@@ -747,7 +748,8 @@ Result<StreamQuery> parse_stream(std::string_view target)
 	Items rest;
 	std::optional<std::size_t> flows;
 
-	if (auto error = unknown_item(parsed.second, {"flows", "sort", "order", "cc", "prefix", "limit_by", "held_by", "netns", "owner", "q"}))
+	if (auto error = unknown_item(parsed.second, {"flows", "sort", "order", "cc", "prefix", "limit_by", "held_by", "iface",
+						      "netns", "owner", "q"}))
 		return *error;
 	for (auto &[name, value] : parsed.second) {
 		if (name != "flows") {

@@ -13,6 +13,7 @@ namespace swift {
 namespace {
 
 constexpr std::uint32_t rows_between_questions = 2048;
+constexpr std::string_view netns_own = "own"; // as in collect.netns; beside label_others
 
 double sort_key(const FlowRow &f, FlowSort by)
 {
@@ -43,11 +44,15 @@ public:
 	{
 		for (const std::string &name : set.ifaces)
 			iface_has_q_.push_back(name.find(q.q) != std::string::npos);
+		for (const std::string &name : set.ifaces)
+			iface_wanted_.push_back(!q.iface || *q.iface == name);
+		for (std::size_t i = 0; i < set.netns.size(); i++)
+			netns_wanted_.push_back(!q.netns || *q.netns == set.netns[i] || *q.netns == (i == 0 ? netns_own : label_others));
 		for (const FlowOwner &o : set.owners) {
 			const std::string &netns = set.netns[o.netns];
 			const std::string &name = o.who.name();
 
-			owner_wanted_.push_back((!q.netns || *q.netns == netns) && (!q.owner || *q.owner == name));
+			owner_wanted_.push_back(!q.owner || *q.owner == name);
 			owner_has_q_.push_back(name.find(q.q) != std::string::npos || netns.find(q.q) != std::string::npos);
 		}
 		for (const std::string &cc : set.ccs)
@@ -56,7 +61,7 @@ public:
 
 	[[nodiscard]] bool operator()(const FlowRow &f) const
 	{
-		if (!owner_wanted_[f.owner])
+		if (!owner_wanted_[f.owner] || !netns_wanted_[f.netns] || !iface_wanted_[f.iface])
 			return false;
 		if (!cc_wanted_[f.cc] || (q_.limit_by && (!f.measured || f.swift.limit() != *q_.limit_by)))
 			return false;
@@ -72,6 +77,8 @@ private:
 	const SummaryOptions &verdicts_;
 	const FlowSelection &q_;
 	std::vector<bool> iface_has_q_;
+	std::vector<bool> iface_wanted_;
+	std::vector<bool> netns_wanted_;
 	std::vector<bool> owner_wanted_;
 	std::vector<bool> owner_has_q_;
 	std::vector<bool> cc_wanted_;
@@ -86,9 +93,9 @@ std::string FlowSelection::key() const
 		return s ? fmt::format("{}:{}", s->size(), *s) : std::string("-");
 	};
 
-	return fmt::format("{} {} {} {} {} {} {} {} {} {}:{}{}", static_cast<int>(sort), descending, limit, offset,
+	return fmt::format("{} {} {} {} {} {} {} {} {} {} {}:{}{}", static_cast<int>(sort), descending, limit, offset,
 			   prefix ? prefix->text() : "", limit_by ? std::string(limit_text(*limit_by)) : "",
-			   held_by ? std::string(bound_text(*held_by)) : "", text(netns), text(owner), cc.size(), cc, q);
+			   held_by ? std::string(bound_text(*held_by)) : "", text(iface), text(netns), text(owner), cc.size(), cc, q);
 }
 
 std::optional<FoundFlows> find_flows(const FlowSet &set, const SummaryOptions &verdicts, const FlowSelection &q,

@@ -26,7 +26,8 @@ struct FlowSelection {
 	std::optional<Prefix> prefix;
 	std::optional<Limit> limit_by;
 	std::optional<Bound> held_by;
-	std::optional<std::string> netns; // its name
+	std::optional<std::string> iface;
+	std::optional<std::string> netns; // its name; or own, or others: as groups have it
 	std::optional<std::string> owner; // its name
 	std::string q; // part of an address, of the interface's, namespace's, owner's name; or the whole id
 

@@ -680,6 +680,7 @@ MHD_Result Server::open_stream(MHD_Connection *c, const StreamQuery &query)
 		streams_.insert(stream.release()); // on_stream_end's
 	}
 	MHD_add_response_header(response, "Content-Type", "text/event-stream");
+	MHD_add_response_header(response, "X-Accel-Buffering", "no"); // nginx would keep events back
 	set_phase(c, Connection::Phase::streaming);
 	return queue(c, 200, response);
 }
