@@ -1318,3 +1318,17 @@ for (const { name, run: test } of chosen.filter((t) => !filter || t.name.include
 console.log(`1..${number}`);
 await browser.close();
 process.exit(failed ? 1 : 0);
+	// What went wrong, as the text has it.
+	const wrong = await openReport("wrong", { experiments: [
+		{ title: "incast", expectations: [{ verdict: "no", what: "no loss at 16 to 1" }, { verdict: "yes", what: "p99 below 60 us" }], failed: [{ cc: "cubic", block: 3, reason: nasty }],
+			summary: [{ cc: "swift", n: 3, failed: 2, metrics: { goodput_bps: metric(98e9, 97e9, 99e9), retransmits: metric(12, 0, 31) } }, { cc: "cubic", n: 4, failed: 0, metrics: { goodput_bps: metric(99e9, 97e9, 99e9), "counters.retrans": metric(4e6, 3e6, 5e6) } }] },
+		{ title: "all failed", runs: [], failed: [{ cc: "swift", block: 1, reason: "no connection" }] },
+	] });
+	assert.deepEqual(await wrong.page.locator(".verdict").allInnerTexts(), ["no: no loss at 16 to 1", "yes: p99 below 60 us"]);
+	assert.deepEqual(await wrong.page.locator(".lead p:not(.verdict)").allInnerTexts(), [`left out: cubic, block 3: ${nasty}`, "left out: swift, block 1: no connection"]);
+	assert.deepEqual(await wrong.page.locator("tr[data-row] td:nth-child(2)").allInnerTexts(), ["3 (2 failed)", "4"]);
+	assert.deepEqual(await wrong.page.locator("thead th").allInnerTexts(), ["", "n", "goodput", "retransmits"]);
+	assert.deepEqual(await wrong.numbers("tr[data-row]"), [[98e9, 12], [99e9, 4e6]]);
+	assert.equal(await wrong.page.evaluate(() => window.owned), undefined);
+	await wrong.picture("report-wrong");
+	await wrong.close();

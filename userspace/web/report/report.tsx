@@ -134,7 +134,7 @@ const measures: [string, keyof Row, f.Format][] = [
 	["goodput", "goodput_bps", f.rate], ["RTT mean", "avg_ns", f.time], ["p50", "p50_ns", f.time], ["p99", "p99_ns", f.time], ["p99.9", "p999_ns", f.time],
 	["answers/s", "answers_per_s", f.count], ["answer p50", "answer_p50_ns", f.time], ["answer p90", "answer_p90_ns", f.time], ["answer p99", "answer_p99_ns", f.time],
 	["answer p99.9", "answer_p999_ns", f.time],
-	["fabric", "fabric_ns", f.time], ["host", "host_ns", f.time], ["loss", "loss_ratio", f.ratio], ["fairness (Jain)", "jain", (v) => (v == null ? f.unknown : v.toFixed(3))],
+	["fabric", "fabric_ns", f.time], ["host", "host_ns", f.time], ["retransmits", "retransmits", f.count], ["loss", "loss_ratio", f.ratio], ["fairness (Jain)", "jain", (v) => (v == null ? f.unknown : v.toFixed(3))],
 ];
 
 function Table(p: { section: Section }) {
@@ -148,7 +148,7 @@ function Table(p: { section: Section }) {
 					{p.section.rows.map((r) => (
 						<tr key={r.name} data-row={r.name}>
 							<th scope="row" class="left">{r.name}</th>
-							<td>{r.n ?? f.unknown}</td>
+							<td>{r.n ?? f.unknown}{r.failed ? ` (${f.count(r.failed)} failed)` : ""}</td>
 							{shown.map(([title, key, format]) => {
 								const v = r[key] as Value | null;
 								return (
@@ -176,7 +176,7 @@ function SectionView(p: { section: Section }) {
 			<div class="lead">
 				<h1>{s.title}</h1>
 				{s.verdicts.map((v, i) => <p class="verdict" key={i}>{v}</p>)}
-				{s.notes.map((n, i) => <p key={i}>{n}</p>)}
+				{[...s.notes, ...s.leftOut].map((n, i) => <p key={i}>{n}</p>)}
 			</div>
 			{s.rows.some((r) => r.goodput_bps) ? <section class="panel"><header><h2>Goodput</h2><span class="note">{bars}</span></header><Goodput rows={s.rows} /></section> : null}
 			<Times rows={s.rows} of={roundTrips} title="Round-trip times" bars={bars} />

@@ -8,6 +8,7 @@ export interface Value { mid: number; lo?: number; hi?: number }
 export interface Row {
 	name: string;
 	n: number | null;
+	failed: number; // beside them
 	goodput_bps: Value | null;
 	avg_ns: Value | null;
 	p50_ns: Value | null;
@@ -20,6 +21,7 @@ export interface Row {
 	answer_p999_ns: Value | null;
 	fabric_ns: Value | null;
 	host_ns: Value | null;
+	retransmits: Value | null;
 	loss_ratio: Value | null;
 	jain: Value | null;
 	verdict: string;
@@ -31,6 +33,7 @@ export interface Section {
 	title: string;
 	notes: string[];
 	verdicts: string[];
+	leftOut: string[]; // what failed, and why
 	spread: string; // what lo and hi are
 	rows: Row[];
 	splits: Split[];
@@ -69,17 +72,17 @@ function verdict(j: Json): string {
 }
 
 // GET looks a measure up by its path: runs nest them, the lab's summary has flat names.
-function row(name: string, n: number | null, get: (path: string) => Value | null, said: string): Row {
+function row(name: string, n: number | null, failed: number, get: (path: string) => Value | null, said: string): Row {
 	const first = (...paths: string[]): Value | null => {
 		const v = paths.map(get).find((x) => x !== null) ?? null;
 		return v && n === 1 ? { mid: v.mid } : v; // one run has no spread
 	};
 	return {
-		name, n, verdict: said,
+		name, n, failed, verdict: said,
 		goodput_bps: first("goodput_bps"), avg_ns: first("rtt_ns.avg"), p50_ns: first("rtt_ns.p50"), p99_ns: first("rtt_ns.p99"),
 		p999_ns: first("rtt_ns.p999"), answers_per_s: first("rr_per_s"), answer_p50_ns: first("rr_ns.p50"), answer_p90_ns: first("rr_ns.p90"),
 		answer_p99_ns: first("rr_ns.p99"), answer_p999_ns: first("rr_ns.p999"), fabric_ns: first("fabric_ns", "law.fabric_ns.p50"),
-		host_ns: first("host_ns", "endpoint_ns", "law.endpoint_ns.p50"), loss_ratio: first("loss_ratio"), jain: first("jain"),
+		host_ns: first("host_ns", "endpoint_ns", "law.endpoint_ns.p50"), retransmits: first("retransmits", "counters.retrans"), loss_ratio: first("loss_ratio"), jain: first("jain"),
 	};
 }
 
@@ -107,7 +110,7 @@ function rowsOf(runs: Json[]): Row[] {
 			const [lo, hi] = Array.isArray(beside["ci95"]) ? beside["ci95"].map(number) : [number(beside["min"]), number(beside["max"])];
 			return v && v.lo === undefined && lo != null && hi != null ? { ...v, lo, hi } : v;
 		};
-		return row(name, same.length > 1 ? same.length : number(at(one, "n")), get, verdict(at(one, "verdict")));
+		return row(name, same.length > 1 ? same.length : number(at(one, "n")), 0, get, verdict(at(one, "verdict")));
 	});
 }
 
@@ -124,13 +127,16 @@ function splitsOf(j: Json): Split[] {
 function section(j: Json, kernel: string): Section {
 	const runs = list(at(j, "runs")), summary = list(at(j, "summary"));
 	const rows = summary.length
-		? summary.map((s) => row(nameOf(s), number(at(s, "n")) ?? number(at(s, "seeds")), (path) => value(fields(at(s, "metrics"))[path]), verdict(at(s, "verdict"))))
+		? summary.map((s) => row(nameOf(s), number(at(s, "n")) ?? number(at(s, "seeds")), number(at(s, "failed")) ?? 0, (path) => value(fields(at(s, "metrics"))[path]), verdict(at(s, "verdict"))))
 		: rowsOf(runs);
-	const said = [verdict(at(j, "verdict")), ...list(at(j, "verdict")).map(verdict), ...list(at(j, "verdicts")).map(verdict)];
+	const said = [verdict(at(j, "verdict")), ...list(at(j, "verdict")).map(verdict), ...list(at(j, "verdicts")).map(verdict),
+		// The lab's: what the paper said, and whether it came out so.
+		...list(at(j, "expectations")).map((e) => `${text(at(e, "verdict"))}: ${text(at(e, "what"))}`)];
 	return {
 		title: text(at(j, "title")) || text(at(j, "experiment")) || `${rows.map((r) => r.name).join(", ")}: a comparison`,
 		notes: [text(at(j, "question")), text(at(j, "notes")), ...list(at(j, "notes")).map(text), text(at(j, "source")), kernel && `Kernel ${kernel}.`].filter(Boolean),
 		verdicts: said.filter(Boolean),
+		leftOut: list(at(j, "failed")).map((e) => `left out: ${text(at(e, "cc"))}, block ${number(at(e, "block")) ?? "?"}: ${text(at(e, "reason"))}`),
 		spread: spreadOf(rows, summary.length ? summary : runs),
 		rows,
 		splits: splitsOf(j),
@@ -142,5 +148,5 @@ export function sections(result: Json): Section[] {
 	const experiments = list(at(result, "experiments"));
 	return (experiments.length ? experiments : [result])
 		.map((e) => section(e, text(at(e, "kernel")) || text(at(result, "kernel"))))
-		.filter((s) => s.rows.length || s.splits.length);
+		.filter((s) => s.rows.length || s.splits.length || s.leftOut.length);
 }
