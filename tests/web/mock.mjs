@@ -64,12 +64,17 @@ export class Mock {
 		Object.assign(this, { start_s, now: tick, interval_s: 1, interval_ms: 1000, port: 0, streams: new Set(), requests: [] });
 		// What a test may change.
 		Object.assign(this, { empty: false, moduleLoaded: true, histograms: "bpf", refuseStreams: false, told: 0, token: "", nasty: "", dropped: 0, step: 1, samples: 40, wide: false, probing: true, policyState: "in_force", pods: false });
+		// Intervals between two looks, of a swiftd that stretches them; points that it keeps; how long flows are
+		// searched for, and how many searches there were at a time.
+		Object.assign(this, { stretch: 1, memory: 300, slow_ms: 0, searches: 0, mostSearches: 0 });
+		// Streams that tell nothing; paths that get a 503, and its error.
+		Object.assign(this, { silentStreams: false, refused: {} });
 		// Why no look has succeeded since `now`, and for how long.
 		Object.assign(this, { trouble: "", blind_s: 0 });
 	}
 
 	time_s(tick = this.now) {
-		return this.start_s + tick * this.interval_s;
+		return this.start_s + tick * this.interval_s * this.stretch;
 	}
 
 	flows() {
@@ -167,7 +172,7 @@ export class Mock {
 		if (history) {
 			s.history = { step_s: this.step * this.interval_s, prefixes: {} };
 			for (const [i, p] of this.empty ? [] : places.entries()) {
-				const ticks = Array.from({ length: Math.min(300, Math.floor(this.now / this.step) + 1) }, (_, k) => this.now - k * this.step).reverse();
+				const ticks = Array.from({ length: Math.min(this.memory, Math.floor(this.now / this.step) + 1) }, (_, k) => this.now - k * this.step).reverse();
 				const rows = ticks.map((t) => this.prefix(p, i, t));
 				s.history.prefixes[`${p.dst_prefix}|${p.cc}|${p.iface}`] = {
 					time_s: ticks.map((t) => this.time_s(t)), fabric_ns: rows.map((r) => r.fabric_ns?.p50 ?? null), host_ns: rows.map((r) => r.host_ns?.p50 ?? null),
@@ -187,7 +192,8 @@ export class Mock {
 			return [400, { version: 1, error: `limit=${q.get("limit")}: allowed are 1 to 1000` }];
 		const all = this.flows(), sign = q.get("order") === "asc" ? 1 : -1, text = q.get("q") ?? "";
 		const matched = all.filter((f) => (!q.get("cc") || f.cc === q.get("cc")) && (!q.get("prefix") || f.dst_prefix === q.get("prefix")) && (!q.get("limit_by") || f.limit === q.get("limit_by")) && (!q.get("held_by") || f.held_by === q.get("held_by")) &&
-			(!q.get("owner") || f.owner === q.get("owner")) && (!q.get("netns") || f.netns === q.get("netns")) &&
+			(!q.get("owner") || f.owner === q.get("owner")) && (!q.get("netns") || f.netns === q.get("netns") || q.get("netns") === (f.netns ? "others" : "own")) &&
+			(!q.get("iface") || f.iface === q.get("iface")) &&
 			(!text || [f.local, f.remote, f.iface, f.cc].some((s) => s.includes(text))));
 		matched.sort((a, b) => (key(a) === null ? 1 : 0) - (key(b) === null ? 1 : 0) || sign * (key(a) - key(b)) || (a.id < b.id ? -1 : 1));
 		return [200, { version: 1, time_s: this.time_s(), interval_s: this.interval_s, total: all.length, matched: matched.length, offset, flows: matched.slice(offset, offset + limit) }];
@@ -287,6 +293,13 @@ export class Mock {
 			return json(405, { version: 1, error: `${request.method}: allowed are GET and HEAD` });
 		if (path.startsWith("/api/") && this.token && request.headers.authorization !== `Bearer ${this.token}`)
 			return json(401, { version: 1, error: "a token is needed" });
+		if (this.refused[path])
+			return json(503, { version: 1, error: this.refused[path] });
+		if (path.startsWith("/api/v1/flows") && this.slow_ms) {
+			this.mostSearches = Math.max(this.mostSearches, ++this.searches);
+			response.on("close", () => this.searches--);
+			await new Promise((done) => setTimeout(done, this.slow_ms));
+		}
 		const flow = /^\/api\/v1\/flows\/([^/]+)$/.exec(path);
 		if (path === "/api/v1/summary")
 			return json(200, { ...this.summary(url.searchParams.get("history") === "1"), ...(this.trouble ? { error: this.trouble } : {}) });
@@ -304,6 +317,8 @@ export class Mock {
 			if (this.refuseStreams)
 				return json(503, { version: 1, error: "too many streams" });
 			response.writeHead(200, { "Content-Type": "text/event-stream", "Cache-Control": "no-store" });
+			if (this.silentStreams)
+				return response.flushHeaders();
 			response.write(": hello\n\n");
 			// What was told last, to who comes late: without the error, which is the state's. That
 			// is sent with it, but may be read later.

@@ -467,6 +467,7 @@ mocked("a flow that runs no swift: no empty charts, and no verdict", async (base
 mocked("live: each interval's numbers appear, in the charts too", async (base, mock) => {
 	const v = await View.open(base);
 	await v.state("live");
+	mock.requests.length = 0;
 	for (let i = 0; i < 3; i++) {
 		mock.tick();
 		const worst = mock.summary().prefixes.find((r) => r.dst_prefix === "10.0.1.0/24");
@@ -524,6 +525,81 @@ mocked("the stream breaks: it is had again, nothing is missing", async (base, mo
 });
 
 mocked("the server goes away and comes back: a banner, and the gap is filled", async (base, mock) => {
+mocked("a stream that a proxy keeps back is not waited for: the page polls, and calls nothing old", async (base, mock) => {
+	mock.silentStreams = true;
+	const v = await View.open(base, "#/", { prepare: (view) => view.page.addInitScript(() => {
+		Object.assign(window, { banners: 0, states: new Set(), oldest_s: 0 });
+		setInterval(() => {
+			const [, word, age_s] = /^(\w+)[^\d]*([\d.]+) s old/.exec(document.getElementById("state")?.innerText ?? "") ?? [];
+			window.banners += document.getElementById("banner")?.hidden === false;
+			window.states.add(word);
+			window.oldest_s = Math.max(window.oldest_s, Number(age_s ?? 0));
+		}, 100);
+	}) });
+	mock.beat();
+	const streams = () => mock.requests.filter((r) => r === "/api/v1/stream").length;
+	await until("a stream", () => streams() === 1);
+	const tries = mock.now + 60; // nine seconds: it is given up after five
+	await until("polled numbers", () => mock.now > tries && mock.requests.filter((r) => r === "/api/v1/summary").length > 5);
+	const seen = await v.page.evaluate(() => ({ banners: window.banners, states: [...window.states], oldest_s: window.oldest_s }));
+	assert.equal(streams(), 1); // the next is tried for in a minute
+	assert.equal(seen.banners, 0);
+	assert.ok(!seen.states.includes("live"), seen.states.join());
+	assert.ok(seen.oldest_s < 3, `${seen.oldest_s} s`);
+	await v.close();
+});
+
+mocked("the host's clock is set back: charts go on", async (base, mock) => {
+	const shown = (v) => v.attributes("#history .chart [role=img]", "aria-label").then(([label]) => /^Delay, (\S+) to (\d+:\d+:\d+)/.exec(label).slice(1));
+	const times = (v) => v.page.evaluate((all) => all.map((t) => new Date(t * 1000).toLocaleTimeString([], { hour12: false })), [mock.time_s(0), mock.time_s()]);
+	for (const word of ["live", "polling"]) {
+		mock.refuseStreams = word === "polling";
+		const v = await View.open(base);
+		await v.state(word);
+		mock.start_s -= 1234;
+		for (let i = 0; i < 3; i++) {
+			mock.tick();
+			await until(`${word}: the chart ends now`, async () => assert.deepEqual(await shown(v), await times(v)) === undefined);
+		}
+		await v.state(word);
+		await v.close();
+		await until("the page is gone", () => mock.streams.size === 0);
+	}
+});
+
+mocked("swiftd is started anew: what the page knew stays in its charts", async (base, mock) => {
+	const v = await View.open(base);
+	await v.state("live");
+	const label = () => v.attributes("#history .chart [role=img]", "aria-label").then(([text]) => text);
+	const [, since] = /^Delay, ([\d:]+) to /.exec(await label());
+	await mock.stop();
+	await v.state("no answer");
+	mock.memory = 1;
+	mock.now += 20;
+	await mock.start();
+	await v.state("live");
+	mock.tick();
+	const now = await v.page.evaluate((t) => new Date(t * 1000).toLocaleTimeString([], { hour12: false }), mock.time_s());
+	await until("the newest beside the oldest", async () => (await label()).startsWith(`Delay, ${since} to ${now}`));
+	await v.close();
+});
+
+mocked("of what ages nothing is read out", async (base, mock) => {
+	const v = await View.open(base);
+	await v.state("live");
+	await mock.stop();
+	await until("the banner", async () => (await v.text("#banner")).includes("swiftd does not answer"));
+	await v.page.evaluate(() => {
+		Object.assign(window, { read: 0, ages: new Set() });
+		new MutationObserver(() => window.read++).observe(document.querySelector("[role=status]"), { childList: true, characterData: true, subtree: true });
+		new MutationObserver(() => window.ages.add(document.getElementById("banner").innerText)).observe(document.getElementById("banner"), { childList: true, characterData: true, subtree: true });
+	});
+	await until("five ages", async () => (await v.page.evaluate(() => window.ages.size)) >= 5);
+	assert.equal(await v.page.evaluate(() => window.read), 0);
+	await mock.start();
+	await v.close();
+});
+
 	const v = await View.open(base);
 	mock.beat();
 	await v.state("live");
@@ -577,7 +653,7 @@ mocked("a tab that nobody sees asks for nothing, and has all that it missed when
 mocked("nothing new is collected: the page says how old its numbers are", async (base, mock) => {
 	const v = await View.open(base);
 	await v.state("live");
-	await until("the banner", async () => /The numbers are \d[\d.]* s old/.test(await v.text("#banner")));
+	await until("the banner", async () => /has collected nothing since [\s\S]* The numbers below are \d[\d.]* s old/.test(await v.text("#banner")));
 	mock.tick();
 	await until("no banner", async () => !(await v.page.locator("#banner").isVisible()));
 	await v.close();
@@ -604,7 +680,7 @@ mocked("swiftd cannot look at the flows: the page says so, and why, until it can
 });
 
 mocked("opened, polled or with a new stream while swiftd cannot look: one line says why, and how old", async (base, mock) => {
-	const why = "this kernel cannot list TCP sockets", says = /cannot look at the flows: this kernel cannot list TCP sockets\. The numbers below are (\d+) min \d+ s old;/;
+	const why = "this kernel cannot list TCP sockets", says = /cannot look at the flows: this kernel cannot list TCP sockets\. It goes on trying\. The numbers below are (\d+) min \d+ s old\./;
 	mock.interval_ms = 60000; // old numbers alone would not be said
 	mock.refuseStreams = true;
 	mock.fail(why, 125);
@@ -648,7 +724,7 @@ mocked("data that was old when the page came is called old", async (base, mock) 
 	const time_s = mock.time_s.bind(mock);
 	mock.summary = ((original) => (history) => ({ ...original(history), time_s: time_s() - 90 }))(mock.summary.bind(mock));
 	const v = await View.open(base);
-	await until("the banner", async () => /The numbers are 1 min 3\d s old/.test(await v.text("#banner")));
+	await until("the banner", async () => /The numbers below are 1 min 3\d s old/.test(await v.text("#banner")));
 	await v.close();
 });
 

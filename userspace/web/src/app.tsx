@@ -30,20 +30,24 @@ function TokenForm() {
 // One at a time, the gravest: without an answer nothing else is known to be true.
 function Banner() {
 	const { summary: s, mode, error, status, age_s } = { ...useLive(), summary: live.summary, age_s: live.age_s() };
-	let kind = "", text: ComponentChild = null;
+	let kind = "", text: ComponentChild = null, old = false;
 	if (mode === "down" && status === 401) {
 		[kind, text] = ["bad", <>swiftd wants a token. <TokenForm /></>];
 	} else if (mode === "down") {
-		const since = s ? ` The numbers below are ${f.span(age_s)} old.` : "";
-		[kind, text] = ["bad", <><strong>swiftd {status ? "cannot answer" : "does not answer"}</strong> ({error}); trying again each second.{since} On its host: <code>systemctl status swiftd</code></>];
+		[kind, old, text] = ["bad", s !== null, <><strong>swiftd {status ? "cannot answer" : "does not answer"}</strong> ({error}); trying again each second. On its host: <code>systemctl status swiftd</code>.</>];
 	} else if (s && live.trouble) {
-		[kind, text] = ["bad", <><strong>swiftd cannot look at the flows</strong>: {live.trouble}. The numbers below are {f.span(age_s)} old; it goes on trying.</>];
+		[kind, old, text] = ["bad", true, <><strong>swiftd cannot look at the flows</strong>: {live.trouble}. It goes on trying.</>];
 	} else if (s && live.stale()) {
-		[kind, text] = ["bad", <><strong>The numbers are {f.span(age_s)} old</strong>: swiftd answers, but has collected nothing since {f.clockTime(s.time_s)}. Its log says why: <code>journalctl -u swiftd</code></>];
+		[kind, old, text] = ["bad", true, <><strong>swiftd answers, but has collected nothing</strong> since {f.clockTime(s.time_s)}. Its log says why: <code>journalctl -u swiftd</code>.</>];
 	} else if (s && !s.module.loaded) {
 		[kind, text] = ["notice", <><strong>The module tcp_swift is not loaded</strong>: flows of BPF variants are shown, but have no hardware stamps. <code>swiftctl enable</code> loads it.</>];
 	}
-	return <div id="banner" role="status" aria-live="polite" class={kind} hidden={!kind}>{text}</div>;
+	// The age, which is another all the time, is not read out.
+	return (
+		<div id="banner" class={kind} hidden={!kind}>
+			<span role="status" aria-live="polite">{text}</span>{old ? <strong> The numbers below are {f.span(age_s)} old.</strong> : null}
+		</div>
+	);
 }
 
 function Header(p: { page: string }) {

@@ -3,9 +3,8 @@
 // a stream could not be had.
 import { request } from "./api";
 
-export async function readEvents(path: string, signal: AbortSignal, opened: () => void, on: (event: string, data: string) => void): Promise<void> {
+export async function readEvents(path: string, signal: AbortSignal, on: (event: string, data: string) => void): Promise<void> {
 	const response = await request(path, signal);
-	opened();
 	const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
 	let rest = "", event = "message", data: string[] = [];
 

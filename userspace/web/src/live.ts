@@ -7,6 +7,10 @@ import { readEvents } from "./events";
 
 const max_points = 300;
 const stream_retry_s = 5;
+const silent_retry_s = 60; // of a stream that told nothing: a proxy may keep it back
+
+const empty = (): DelaySeries => ({ time_s: [], fabric_ns: [], host_ns: [], target_ns: [], rate_bps: [] });
+const columns = Object.keys(empty()) as (keyof DelaySeries)[];
 
 export type Mode = "connecting" | "live" | "polling" | "down";
 
@@ -73,69 +77,89 @@ export class Live {
 				continue;
 			if (answered && now_s() >= stream_at_s) {
 				const began_s = now_s();
-				await this.stream();
+				const silent = await this.stream();
 				// One that was good for a while, or that nobody saw, is had again at once; else not too often.
-				stream_at_s = document.hidden ? 0 : Math.max(now_s(), began_s + stream_retry_s);
+				stream_at_s = document.hidden ? 0 : silent ? now_s() + silent_retry_s : Math.max(now_s(), began_s + stream_retry_s);
 				continue;
 			}
-			await sleep(answered ? Math.max(1000, this.interval_s() * 1000) : 1000);
+			await sleep(answered ? this.pause_ms() : 1000);
 		}
 	}
 
-	private async poll(): Promise<boolean> {
+	private pause_ms(): number {
+		return Math.max(1000, this.interval_s() * 1000);
+	}
+
+	// What comes when it is not WANTED any more is thrown away.
+	private async poll(wanted = (): boolean => true): Promise<boolean> {
 		try {
 			const path = "/api/v1/summary";
 			let answer = await getJson<Summary>(path + (this.summary ? "" : "?history=1"));
-			// What went by unseen is still with swiftd.
-			if (this.summary && !document.hidden && answer.body.time_s - this.summary.time_s > 2.5 * this.step_s)
+			// What went by unseen is still with swiftd; and of a clock that was set back it knows what was when.
+			const past_s = this.summary ? answer.body.time_s - this.summary.time_s : 0;
+			if (!document.hidden && (past_s < 0 || past_s > 2.5 * Math.max(this.step_s, this.interval_s())))
 				answer = await getJson<Summary>(`${path}?history=1`);
+			if (!wanted())
+				return true;
 			if (answer.body.history)
-				this.replace(answer.body.history);
+				this.merge(answer.body.history, answer.body.time_s);
 			this.take(answer.body, answer.age_s ?? 0);
 			this.set("polling", "");
 			return true;
 		} catch (error) {
+			if (!wanted())
+				return true;
 			this.status = (error as { status?: number }).status ?? 0;
 			this.set("down", (error as Error).message);
 			return false;
 		}
 	}
 
-	// Returns when the stream ends, for whatever reason; at once, when nobody sees the page any more.
-	private async stream(): Promise<void> {
+	// Returns when the stream ends, for whatever reason; at once, when nobody sees the page any more. Polling goes
+	// on until it tells something; true: it never did.
+	private async stream(): Promise<boolean> {
 		const abort = new AbortController();
 		const turned = (): void => {
 			if (document.hidden)
 				abort.abort();
 		};
 		document.addEventListener("visibilitychange", turned);
-		let heard_at_s = now_s();
+		let heard_at_s = now_s(), heard = false, silent = false, over = false;
 		const watch = setInterval(() => {
-			if (now_s() - heard_at_s > 3 * this.interval_s() + 2)
-				abort.abort();
-		}, 500);
-		try {
-			await readEvents("/api/v1/stream", abort.signal, () => this.set("live", ""), (event, data) => {
-				heard_at_s = now_s();
-				if (event === "state") {
-					this.trouble = (JSON.parse(data) as { error: string }).error;
-					this.set("live", "");
-				}
-				if (event !== "summary")
-					return;
-				const summary = JSON.parse(data) as Summary;
-				if (summary.version !== 1)
-					abort.abort();
-				this.take(summary, 0);
-				this.set("live", "");
-			});
-		} catch {
-			// Polling goes on, and tells if that fails too.
-		} finally {
-			clearInterval(watch);
-			document.removeEventListener("visibilitychange", turned);
+			if (now_s() - heard_at_s <= 3 * this.interval_s() + 2)
+				return;
+			silent = !heard;
 			abort.abort();
+		}, 500);
+		const reading = readEvents("/api/v1/stream", abort.signal, (event, data) => {
+			heard_at_s = now_s();
+			heard = true;
+			if (event === "state") {
+				this.trouble = (JSON.parse(data) as { error: string }).error;
+				this.set("live", "");
+			}
+			if (event !== "summary")
+				return;
+			const summary = JSON.parse(data) as Summary;
+			// Of a clock that was set back the history tells more, which polling asks for.
+			if (summary.version !== 1 || summary.time_s < (this.summary?.time_s ?? 0))
+				return abort.abort();
+			this.take(summary, 0);
+			this.set("live", "");
+		}).catch(() => {}).finally(() => (over = true)); // polling tells if that fails too
+		const waits = (): boolean => !heard && !over && !abort.signal.aborted;
+		for (;;) {
+			await Promise.race([reading, sleep(this.pause_ms())]);
+			if (!waits())
+				break;
+			if (!(await this.poll(waits)))
+				abort.abort();
 		}
+		await reading;
+		clearInterval(watch);
+		document.removeEventListener("visibilitychange", turned);
+		abort.abort();
+		return silent;
 	}
 
 	private set(mode: Mode, error: string): void {
@@ -146,11 +170,17 @@ export class Live {
 			listener();
 	}
 
-	private replace(history: NonNullable<Summary["history"]>): void {
+	// What swiftd knows at TIME_S goes behind what it has forgotten, as it was started since.
+	private merge(history: NonNullable<Summary["history"]>, time_s: number): void {
 		this.step_s = history.step_s;
-		this.history.clear();
-		for (const [key, series] of Object.entries(history.prefixes))
-			this.history.set(key, series);
+		for (const key of new Set([...this.history.keys(), ...Object.keys(history.prefixes)])) {
+			const old = this.history.get(key) ?? empty(), known = history.prefixes[key] ?? empty(), joined = empty();
+			const from_s = (known.time_s[0] ?? time_s) - 0.5 * this.step_s;
+			const older = old.time_s.filter((t) => t < from_s).length;
+			for (const column of columns)
+				joined[column] = [...old[column].slice(0, older), ...known[column]].slice(-max_points) as number[];
+			this.history.set(key, joined);
+		}
 	}
 
 	private take(summary: Summary, age_s: number): void {
@@ -169,7 +199,7 @@ export class Live {
 			const key = prefixKey(row);
 			let s = this.history.get(key);
 			if (!s)
-				this.history.set(key, (s = { time_s: [], fabric_ns: [], host_ns: [], target_ns: [], rate_bps: [] }));
+				this.history.set(key, (s = empty()));
 			const last = s.time_s.at(-1) ?? 0;
 			if (summary.time_s - last < 0.9 * this.step_s)
 				continue;
