@@ -650,6 +650,21 @@ mocked("a tab that nobody sees asks for nothing, and has all that it missed when
 	}
 });
 
+mocked("a tab that is opened behind another asks for nothing until it is seen", async (base, mock) => {
+	const id = mock.flows()[0].id, prepare = (v) => v.page.addInitScript(() => Object.defineProperty(document, "hidden", { value: true, configurable: true }));
+	for (const [hash, there] of [["#/", "#slowest tr[data-flow]"], ["#/flows", "#flows tr[data-flow]"], [`#/flow/${id}`, "#numbers tr"], ["#/probes", "#peers tr[data-peer]"], ["#/tuning", "#policy-state"], ["#/config", "#config tr[data-option]"]]) {
+		const v = await View.open(base, hash, { prepare });
+		await v.page.locator("header.top").waitFor();
+		await new Promise((done) => setTimeout(done, 1000));
+		assert.deepEqual(mock.requests.filter((r) => r.startsWith("/api/")), [], hash);
+		await v.hide(false);
+		await v.page.locator(there).first().waitFor();
+		await v.close();
+		await until(`${hash}: the page is gone`, () => mock.streams.size === 0);
+		mock.requests.length = 0;
+	}
+});
+
 mocked("nothing new is collected: the page says how old its numbers are", async (base, mock) => {
 	const v = await View.open(base);
 	await v.state("live");
@@ -803,6 +818,75 @@ mocked("flows: filters and pages", async (base, mock) => {
 	await v.go("#/flows");
 	await shows("50 of all", whole.slice(0, 50));
 	await v.picture("flows");
+	await v.close();
+});
+
+mocked("flows that are searched for longer than an interval are shown, and one search is made at a time", async (base, mock) => {
+	mock.slow_ms = 225; // of 150 each
+	const [first] = mock.flows();
+	for (const [hash, cell] of [["#/flows?limit=500", `tr[data-flow="${first.id}"] data`], [`#/flow/${first.id}`, "#numbers data"], ["#/", "#slowest data"]]) {
+		const v = await View.open(base, hash);
+		mock.beat();
+		await v.page.locator(cell).first().waitFor();
+		for (const which of ["newer", "newer still"]) {
+			const before = await v.text(cell);
+			await until(`${hash}: ${which} numbers`, async () => (await v.text(cell)) !== before);
+		}
+		assert.equal(mock.mostSearches, 1, hash);
+		clearInterval(mock.heart);
+		await v.close();
+		await until("the page is gone", () => mock.streams.size === 0 && mock.searches === 0);
+	}
+	// Another question does not wait for the answer to the one before.
+	mock.slow_ms = 1e6;
+	const v = await View.open(base, "#/flows");
+	await until("a search", () => mock.searches === 1);
+	mock.slow_ms = 1;
+	await v.go("#/flows?cc=cubic");
+	await until("its answer", async () => (await v.count("#flows tr[data-flow]")) === 12);
+	await v.close();
+});
+
+mocked("flows: behind the last page is the last page, and no filter is hidden", async (base, mock) => {
+	const all = mock.flows().length, select = (v, name) => v.page.locator(`select[name=${name}]`).inputValue();
+	const v = await View.open(base, "#/flows?offset=1000");
+	await until("the last page", async () => (await v.text("#range")) === `101\u2013${all} of ${all}`);
+	assert.equal(await v.count("#flows tr[data-flow]"), all - 100);
+	assert.match(v.page.url(), /offset=100$/);
+	mock.pods = true;
+	await v.go("#/flows?owner=%2F&netns=%2F&prefix=other&iface=other");
+	await until("no match", async () => (await v.text("#flows .empty")).includes("No flow matches"));
+	assert.deepEqual([await select(v, "owner"), await select(v, "netns"), await select(v, "prefix"), await select(v, "iface")], ["/", "/", "other", "other"]);
+	await v.page.locator("#flows .empty button").click();
+	await until("all again", async () => (await v.text("#range")).endsWith(`of ${all}`));
+	assert.deepEqual([await select(v, "owner"), await select(v, "netns"), await select(v, "prefix"), await select(v, "iface")], ["", "", "", ""]);
+	await v.close();
+});
+
+mocked("a row's flows are its own: neither another interface's nor another namespace's", async (base, mock) => {
+	mock.pods = true;
+	const { flows, summary } = Object.fromEntries(["flows", "summary"].map((name) => [name, mock[name].bind(mock)]));
+	const split = "10.0.1.0/24";
+	mock.flows = () => flows().map((f, i) => (f.dst_prefix === split && i % 3 === 0 ? { ...f, iface: "eth1" } : f));
+	const of = (r) => mock.flows().filter((f) => f.dst_prefix === split && f.iface === r.iface && !f.netns === !r.netns);
+	mock.summary = (history) => {
+		const s = summary(history), whole = s.prefixes.find((r) => r.dst_prefix === split);
+		const rows = ["eth0", "eth1"].flatMap((iface) => [null, "others"].map((netns) => ({ ...whole, iface, netns })));
+		return { ...s, netns: 4, prefixes: rows.map((r) => ({ ...r, flows: of(r).length })) };
+	};
+	const v = await View.open(base);
+	await v.page.locator("#destinations tr[data-prefix]").first().waitFor();
+	for (const r of mock.summary().prefixes) {
+		const ids = of(r).sort((a, b) => b.rtt_ns - a.rtt_ns).map((f) => f.id), where = `${r.iface} ${r.netns ?? "own"}`;
+		assert.ok(ids.length > 3 && ids.length < 36);
+		await v.go(`#/?dst=${encodeURIComponent(`${split}|swift|${r.iface}${r.netns ? `|${r.netns}` : ""}`)}`);
+		await until(`${where}: the slowest`, async () => assert.deepEqual(await v.attributes("#slowest tr[data-flow]", "data-flow"), ids.slice(0, 8)) === undefined);
+		assert.match(await v.text("#slowest .note"), new RegExp(`^all ${ids.length},`));
+		assert.equal(await v.count("#windows circle"), ids.length, where);
+		await v.page.locator("#slowest .note a").click();
+		await until(`${where}: all`, async () => assert.deepEqual(await v.attributes("#flows tr[data-flow]", "data-flow"), ids) === undefined);
+		assert.deepEqual([await v.page.locator("select[name=iface]").inputValue(), await v.page.locator("select[name=netns]").inputValue()], [r.iface, r.netns ?? "own"]);
+	}
 	await v.close();
 });
 
@@ -1267,6 +1351,40 @@ mocked("the embedded files are the bundle's, and a build without has none", asyn
 mocked("without npm a build stops with one line, and goes on when told to do without", async () => {
 	const configure = (...more) => {
 		const dir = mkdtempSync(join(tmpdir(), "swift-web-"));
+mocked("without the token only the banner says so: no flow is called ended", async (base, mock) => {
+	mock.token = "s3cret";
+	const path = `flows/${mock.flows()[0].id}`, hash = path.replace("flows", "#/flow");
+	const v = await View.open(base);
+	for (const [page, asks] of [["#/config", "config"], ["#/tuning", "policy"], [hash, path]]) {
+		await v.go(page);
+		await until(`${page} asks`, () => mock.requests.includes(`/api/v1/${asks}`));
+		await until("the next poll", ((before) => () => mock.requests.length > before + 1)(mock.requests.length));
+		assert.equal(await v.text("#main"), "", page);
+	}
+	await v.page.locator("#banner input[name=token]").fill("s3cret");
+	await v.page.keyboard.press("Enter");
+	await v.page.locator("#numbers").waitFor();
+	await v.close();
+});
+
+mocked("configuration: an answer that fails is told and asked for again; what SIGHUP changes comes", async (base, mock) => {
+	mock.refused["/api/v1/config"] = "too many wait";
+	const v = await View.open(base, "#/config");
+	await v.state("live");
+	await until("the error", async () => (await v.text("#config")).includes("too many wait"));
+	mock.refused = {};
+	mock.tick();
+	await v.page.locator("#config tr[data-option]").first().waitFor();
+	assert.ok(!(await v.text("#config")).includes("too many wait"));
+	const asked = () => mock.requests.filter((r) => r === "/api/v1/config").length, before = asked();
+	mock.interval_s = 2; // its clock jumps, too
+	for (let i = 0; i < 3; i++)
+		mock.tick(4);
+	await until("the new value", async () => (await v.text("tr[data-option='collect.interval_s']")).split("\t")[1] === "2");
+	assert.ok(asked() - before <= 3, `${asked() - before}`);
+	await v.close();
+});
+
 		const tools = join(dir, "tools");
 		mkdirSync(tools);
 		for (const tool of ["cmake", "ninja", "g++", "as", "ld"])

@@ -68,9 +68,12 @@ export async function request(path: string, signal: AbortSignal): Promise<Respon
 
 export interface Answer<T> { body: T; age_s: number | null }
 
-// `age_s`: how old the data was by the server's own clock when it answered.
-export async function getJson<T extends { version: number }>(path: string, patience_ms = 10000): Promise<Answer<T>> {
+const patience_ms = 10000;
+
+// `age_s`: how old the data was by the server's own clock when it answered. SIGNAL: nobody wants it any more.
+export async function getJson<T extends { version: number }>(path: string, signal?: AbortSignal): Promise<Answer<T>> {
 	const abort = new AbortController();
+	signal?.addEventListener("abort", () => abort.abort(new ApiError("not wanted any more")));
 	const timer = setTimeout(() => abort.abort(new ApiError(`no answer within ${patience_ms / 1000} s`)), patience_ms);
 	try {
 		const response = await request(path, abort.signal);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // One flow: its verdict, its history, all its numbers, and what to do next.
-import { useEffect, useState } from "preact/hooks";
 import { nextSteps } from "./advice";
-import { getJson, type FlowDetail } from "./api";
+import type { FlowDetail } from "./api";
+import { useAnswer } from "./asked";
 import { DelayChart, RateChart, WindowChart } from "./chart";
 import * as f from "./format";
 import { Empty, LimitChip, Num, Panel, useLive } from "./parts";
@@ -11,22 +11,9 @@ const credits = { enough: "lent enough", waits: "waits for more", congested: "wa
 
 export function FlowPage(p: { id: string }) {
 	const { summary } = useLive();
-	const [detail, set] = useState<FlowDetail | null>(null);
-	const [gone, setGone] = useState("");
-	useEffect(() => {
-		let current = true;
-		getJson<FlowDetail>(`/api/v1/flows/${encodeURIComponent(p.id)}`).then(
-			({ body }) => {
-				if (!current)
-					return;
-				set(body);
-				setGone("");
-			},
-			(error) => current && error.status >= 400 && error.status < 500 && setGone(error.message));
-		return () => {
-			current = false;
-		};
-	}, [p.id, summary?.time_s]);
+	const { body: detail, error } = useAnswer<FlowDetail>(`/api/v1/flows/${encodeURIComponent(p.id)}`, summary?.time_s);
+	// Other errors tell nothing of the flow; the banner has them.
+	const gone = error && [400, 404].includes(error.status) ? error.message : "";
 
 	const back = <p class="back"><a href="#/flows">All flows</a></p>;
 	if (!detail)

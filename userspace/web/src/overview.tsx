@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The first page: is it the network or the host? One row a destination, worst first, and
 // what is behind the chosen one.
-import { useEffect, useState } from "preact/hooks";
-import { getJson, holders, prefixKey, query, type Clock, type Flow, type FlowList, type Bound, type Held, type OwnerRow, type PrefixRow, type Quantiles, type Summary } from "./api";
+import { useState } from "preact/hooks";
+import { holders, prefixKey, query, type Clock, type Flow, type FlowList, type Bound, type Held, type OwnerRow, type PrefixRow, type Quantiles, type Summary } from "./api";
+import { useAnswer } from "./asked";
 import { DelayChart, RateChart } from "./chart";
 import * as f from "./format";
 import { Empty, FlowTable, HeadRow, LimitChip, noFlows, Num, ownerText, Panel, SplitBar, useLive, type Column } from "./parts";
@@ -267,21 +268,10 @@ function OwnersPanel(p: { rows: OwnerRow[] }) {
 	);
 }
 
-// The flows of a destination, asked for with each summary; never two questions at a time.
-function useFlowsOf(row: PrefixRow | undefined, time_s: number): FlowList | null {
-	const [list, set] = useState<{ key: string; list: FlowList } | null>(null);
-	const key = row ? prefixKey(row) : "";
-	const [busy] = useState({ now: false });
-	useEffect(() => {
-		if (!row || row.dst_prefix === other || busy.now)
-			return;
-		busy.now = true;
-		getJson<FlowList>(`/api/v1/flows?${query({ sort: "rtt", order: "desc", limit: 200, prefix: row.dst_prefix, cc: row.cc })}`)
-			.then(({ body }) => set({ key, list: body }), () => {}) // the banner tells
-			.finally(() => (busy.now = false));
-	}, [key, time_s]);
-	return list && list.key === key ? list.list : null;
-}
+// Which flows are a row's, as the API and the page of flows have it.
+const flowsOf = (row: PrefixRow, s: Summary) => ({
+	sort: "rtt", prefix: row.dst_prefix, cc: row.cc, iface: row.iface, netns: (s.netns ?? 1) > 1 ? row.netns ?? "own" : "",
+});
 
 export function Overview(p: { route: Route }) {
 	const { summary: s, history, step_s } = useLive();
@@ -292,7 +282,9 @@ export function Overview(p: { route: Route }) {
 	const wanted = p.route.params.get("dst") ?? kept.chosen;
 	const chosen = rows.find((r) => prefixKey(r) === wanted) ?? rows[0];
 	kept.chosen = chosen ? prefixKey(chosen) : "";
-	const flows = useFlowsOf(chosen, s?.time_s ?? 0);
+	const asked = s && chosen && chosen.dst_prefix !== other ? `/api/v1/flows?${query({ ...flowsOf(chosen, s), order: "desc", limit: 200 })}` : "";
+	const { path, body } = useAnswer<FlowList>(asked, s?.time_s); // what goes wrong is the banner's
+	const flows = path === asked ? body : null;
 	if (!s)
 		return null;
 	const series = chosen && history.get(prefixKey(chosen));
@@ -325,7 +317,7 @@ export function Overview(p: { route: Route }) {
 							{chosen.dst_prefix === other ? null : <Panel title="Windows against targets" note="a dot a flow, by its limit" id="windows"><WindowsAgainstTargets flows={flows?.flows} /></Panel>}
 						</div>
 					</div>
-					{chosen.dst_prefix === other ? null : <Panel title="Its slowest flows" id="slowest" note={<a href={`#/flows?${query({ prefix: chosen.dst_prefix, cc: chosen.cc, sort: "rtt" })}`}>all {f.count(flows?.matched ?? chosen.flows)}, and filters</a>}>
+					{chosen.dst_prefix === other ? null : <Panel title="Its slowest flows" id="slowest" note={<a href={`#/flows?${query(flowsOf(chosen, s))}`}>all {f.count(flows?.matched ?? chosen.flows)}, and filters</a>}>
 						<FlowTable flows={flows?.flows.slice(0, 8) ?? []} caption="Slowest flows" />
 					</Panel>}
 				</>

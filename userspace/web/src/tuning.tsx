@@ -1,23 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Targets that are set for this host: by a policy, with what has become of it so far, and by tuning.
-import { useEffect, useState } from "preact/hooks";
 import "./tuning.css";
-import { getJson, type Policy, type PolicyDetail, type PolicyEvent, type PolicyTarget, type Tune } from "./api";
+import type { Policy, PolicyDetail, PolicyEvent, PolicyTarget, Tune } from "./api";
+import { useAnswer } from "./asked";
 import * as f from "./format";
 import { Empty, HeadRow, Num, Panel, useLive, type Column } from "./parts";
-
-// Asked for when the page comes, and when the summary tells of something new; so never while nobody sees it.
-function usePolicy(policy: Policy | undefined, time_s: number): { detail: PolicyDetail | null; error: string } {
-	const [state, set] = useState<{ detail: PolicyDetail | null; error: string }>({ detail: null, error: "" });
-	useEffect(() => {
-		let gone = false;
-		getJson<PolicyDetail>("/api/v1/policy").then(
-			({ body }) => gone || set({ detail: body, error: "" }),
-			(error: Error) => gone || set((was) => ({ detail: was.detail, error: error.message })));
-		return () => void (gone = true);
-	}, [JSON.stringify(policy), state.error ? time_s : 0]);
-	return state;
-}
 
 const of = (p: { version: string | null; author: string | null }): string => `${p.version} by ${p.author}`;
 
@@ -183,7 +170,8 @@ function TunePanel(p: { tune: Tune }) {
 
 export function TuningPage() {
 	const { summary: s } = useLive();
-	const { detail, error } = usePolicy(s?.policy, s?.time_s ?? 0);
+	// As the summary tells of something new.
+	const { body: detail, error } = useAnswer<PolicyDetail>("/api/v1/policy", JSON.stringify(s?.policy));
 	if (!s || (!detail && !error))
 		return null;
 	return (
@@ -192,12 +180,12 @@ export function TuningPage() {
 				{detail ? (
 					<>
 						<p id="policy-state"><StateChip state={detail.policy.state} /> {stateText(detail.policy)}</p>
-						{error ? <p class="warn">{error}: this is old</p> : null}
+						{error ? <p class="warn">{error.message}: this is old</p> : null}
 						{detail.policy.version === null ? null : <PolicyFacts policy={detail.policy} time_s={s.time_s} />}
 						{detail.targets.length ? <Targets rows={detail.targets} />
 							: detail.policy.state === "off" ? <Empty title="This host has no policy."><code>[policy] file</code> of swiftd's configuration names one; <code>swiftctl policy check</code> says whether it is right.</Empty> : null}
 					</>
-				) : <Empty title="swiftd does not tell of its policy.">{error}</Empty>}
+				) : <Empty title="swiftd does not tell of its policy.">{error?.message}</Empty>}
 			</Panel>
 			{detail ? <History events={detail.events} /> : null}
 			<TunePanel tune={s.tune} />
