@@ -524,7 +524,6 @@ mocked("the stream breaks: it is had again, nothing is missing", async (base, mo
 	await v.close();
 });
 
-mocked("the server goes away and comes back: a banner, and the gap is filled", async (base, mock) => {
 mocked("a stream that a proxy keeps back is not waited for: the page polls, and calls nothing old", async (base, mock) => {
 	mock.silentStreams = true;
 	const v = await View.open(base, "#/", { prepare: (view) => view.page.addInitScript(() => {
@@ -600,6 +599,7 @@ mocked("of what ages nothing is read out", async (base, mock) => {
 	await v.close();
 });
 
+mocked("the server goes away and comes back: a banner, and the gap is filled", async (base, mock) => {
 	const v = await View.open(base);
 	mock.beat();
 	await v.state("live");
@@ -1293,6 +1293,35 @@ mocked("a history of an hour is drawn whole", async (base, mock) => {
 	await v.close();
 });
 
+// Columns of a chart in which there is fabric's blue, as shares of what is drawn on.
+const blue = (v, chart = 0) => v.page.locator("#history canvas").nth(chart).evaluate((c) => {
+	const { data } = c.getContext("2d").getImageData(0, 0, c.width, c.height), seen = new Set();
+	for (let i = 0; i < data.length; i += 4)
+		if (Math.abs(data[i] - 0x2f) + Math.abs(data[i + 1] - 0x74) + Math.abs(data[i + 2] - 0xd0) < 40 && data[i + 3] > 200)
+			seen.add((i / 4) % c.width);
+	return [...seen].sort((a, b) => a - b).map((x) => (x - 66) / (c.width - 74));
+});
+
+mocked("points that are further apart, as swiftd has stretched its interval, are joined; a gap is one", async (base, mock) => {
+	const [flow] = mock.flows(), widest = (at) => Math.max(...at.map((x, i) => x - (at[i - 1] ?? x)));
+	Object.assign(mock, { stretch: 5, interval_ms: 5000 });
+	for (const hash of ["#/", `#/flow/${flow.id}`]) {
+		const v = await View.open(base, hash);
+		await v.page.locator("#history canvas").first().waitFor();
+		await until(`${hash}: a line`, async () => (await blue(v)).length > 300);
+		assert.ok(widest(await blue(v)) < 0.02, hash);
+		await v.picture(`stretched-${hash.split("/")[1] || "overview"}`);
+		await v.close();
+	}
+	Object.assign(mock, { stretch: 1, interval_ms: 1000 });
+	const since = mock.now - 100;
+	mock.time_s = (tick = mock.now) => mock.start_s + tick + (tick > since ? 60 : 0);
+	const v = await View.open(base);
+	await v.page.locator("#history canvas").first().waitFor();
+	await until("a gap of a minute of five", async () => Math.abs(widest(await blue(v)) - 0.2) < 0.02);
+	await v.close();
+});
+
 mocked("what is beyond max_prefixes is one row, and asks for no prefix", async (base, mock) => {
 	const summary = mock.summary.bind(mock);
 	mock.summary = (history) => {
@@ -1322,35 +1351,6 @@ mocked("a server that wants a token gets it", async (base, mock) => {
 	await v.close();
 });
 
-mocked("many destinations: the list scrolls, the page does not grow", async (base, mock) => {
-	mock.summary = ((original) => (history) => {
-		const s = original(history);
-		s.prefixes = Array.from({ length: 256 }, (_, i) => ({ ...s.prefixes[i % 5], dst_prefix: `10.${100 + (i >> 8)}.${i}.0/24` }));
-		return s;
-	})(mock.summary.bind(mock));
-	const v = await View.open(base);
-	await until("all rows", async () => (await v.count("#destinations tr[data-prefix]")) === 256);
-	assert.ok((await v.page.locator("#destinations").boundingBox()).height < 450);
-	await v.close();
-});
-
-// --- what is built into programs
-
-mocked("the embedded files are the bundle's, and a build without has none", async (base) => {
-	const program = join(out, "assets/assets");
-	const listed = execFileSync(program, { encoding: "utf8" }).trim().split("\n").map((l) => l.split("\t"));
-	assert.deepEqual(listed.map(([path]) => path), ["/index.html", "/app.js", "/app.css", "/favicon.svg"]);
-	for (const [path, type] of listed) {
-		assert.ok(execFileSync(program, [path], { maxBuffer: 1 << 26 }).equals(readFileSync(join(dist, path))), path);
-		assert.equal((await fetch(base + path)).headers.get("content-type"), type);
-	}
-	assert.equal(execFileSync(join(out, "assets/no_assets"), { encoding: "utf8" }), "");
-	assert.equal(execFileSync(join(out, "assets/no_assets"), ["--report"], { input: "{}", encoding: "utf8" }), "");
-});
-
-mocked("without npm a build stops with one line, and goes on when told to do without", async () => {
-	const configure = (...more) => {
-		const dir = mkdtempSync(join(tmpdir(), "swift-web-"));
 mocked("without the token only the banner says so: no flow is called ended", async (base, mock) => {
 	mock.token = "s3cret";
 	const path = `flows/${mock.flows()[0].id}`, hash = path.replace("flows", "#/flow");
@@ -1385,6 +1385,35 @@ mocked("configuration: an answer that fails is told and asked for again; what SI
 	await v.close();
 });
 
+mocked("many destinations: the list scrolls, the page does not grow", async (base, mock) => {
+	mock.summary = ((original) => (history) => {
+		const s = original(history);
+		s.prefixes = Array.from({ length: 256 }, (_, i) => ({ ...s.prefixes[i % 5], dst_prefix: `10.${100 + (i >> 8)}.${i}.0/24` }));
+		return s;
+	})(mock.summary.bind(mock));
+	const v = await View.open(base);
+	await until("all rows", async () => (await v.count("#destinations tr[data-prefix]")) === 256);
+	assert.ok((await v.page.locator("#destinations").boundingBox()).height < 450);
+	await v.close();
+});
+
+// --- what is built into programs
+
+mocked("the embedded files are the bundle's, and a build without has none", async (base) => {
+	const program = join(out, "assets/assets");
+	const listed = execFileSync(program, { encoding: "utf8" }).trim().split("\n").map((l) => l.split("\t"));
+	assert.deepEqual(listed.map(([path]) => path), ["/index.html", "/app.js", "/app.css", "/favicon.svg"]);
+	for (const [path, type] of listed) {
+		assert.ok(execFileSync(program, [path], { maxBuffer: 1 << 26 }).equals(readFileSync(join(dist, path))), path);
+		assert.equal((await fetch(base + path)).headers.get("content-type"), type);
+	}
+	assert.equal(execFileSync(join(out, "assets/no_assets"), { encoding: "utf8" }), "");
+	assert.equal(execFileSync(join(out, "assets/no_assets"), ["--report"], { input: "{}", encoding: "utf8" }), "");
+});
+
+mocked("without npm a build stops with one line, and goes on when told to do without", async () => {
+	const configure = (...more) => {
+		const dir = mkdtempSync(join(tmpdir(), "swift-web-"));
 		const tools = join(dir, "tools");
 		mkdirSync(tools);
 		for (const tool of ["cmake", "ninja", "g++", "as", "ld"])
@@ -1473,6 +1502,20 @@ mocked("report: the lab's, by its summary, and seeds without one", async () => {
 	assert.match(await v.text("tr[data-row='swift, 16']"), /97.0 Gb\/s to 99.0 Gb\/s/);
 	assert.match(await v.text("tr[data-row=swift]"), /1.00 Gb\/s to 3.00 Gb\/s/);
 	await v.close();
+	// What went wrong, as the text has it.
+	const wrong = await openReport("wrong", { experiments: [
+		{ title: "incast", expectations: [{ verdict: "no", what: "no loss at 16 to 1" }, { verdict: "yes", what: "p99 below 60 us" }], failed: [{ cc: "cubic", block: 3, reason: nasty }],
+			summary: [{ cc: "swift", n: 3, failed: 2, metrics: { goodput_bps: metric(98e9, 97e9, 99e9), retransmits: metric(12, 0, 31) } }, { cc: "cubic", n: 4, failed: 0, metrics: { goodput_bps: metric(99e9, 97e9, 99e9), "counters.retrans": metric(4e6, 3e6, 5e6) } }] },
+		{ title: "all failed", runs: [], failed: [{ cc: "swift", block: 1, reason: "no connection" }] },
+	] });
+	assert.deepEqual(await wrong.page.locator(".verdict").allInnerTexts(), ["no: no loss at 16 to 1", "yes: p99 below 60 us"]);
+	assert.deepEqual(await wrong.page.locator(".lead p:not(.verdict)").allInnerTexts(), [`left out: cubic, block 3: ${nasty}`, "left out: swift, block 1: no connection"]);
+	assert.deepEqual(await wrong.page.locator("tr[data-row] td:nth-child(2)").allInnerTexts(), ["3 (2 failed)", "4"]);
+	assert.deepEqual(await wrong.page.locator("thead th").allInnerTexts(), ["", "n", "goodput", "retransmits"]);
+	assert.deepEqual(await wrong.numbers("tr[data-row]"), [[98e9, 12], [99e9, 4e6]]);
+	assert.equal(await wrong.page.evaluate(() => window.owned), undefined);
+	await wrong.picture("report-wrong");
+	await wrong.close();
 	const none = await openReport("none", { runs: "7" });
 	assert.match(await none.text("#report"), /no result in it/);
 	await none.close();
@@ -1512,17 +1555,3 @@ for (const { name, run: test } of chosen.filter((t) => !filter || t.name.include
 console.log(`1..${number}`);
 await browser.close();
 process.exit(failed ? 1 : 0);
-	// What went wrong, as the text has it.
-	const wrong = await openReport("wrong", { experiments: [
-		{ title: "incast", expectations: [{ verdict: "no", what: "no loss at 16 to 1" }, { verdict: "yes", what: "p99 below 60 us" }], failed: [{ cc: "cubic", block: 3, reason: nasty }],
-			summary: [{ cc: "swift", n: 3, failed: 2, metrics: { goodput_bps: metric(98e9, 97e9, 99e9), retransmits: metric(12, 0, 31) } }, { cc: "cubic", n: 4, failed: 0, metrics: { goodput_bps: metric(99e9, 97e9, 99e9), "counters.retrans": metric(4e6, 3e6, 5e6) } }] },
-		{ title: "all failed", runs: [], failed: [{ cc: "swift", block: 1, reason: "no connection" }] },
-	] });
-	assert.deepEqual(await wrong.page.locator(".verdict").allInnerTexts(), ["no: no loss at 16 to 1", "yes: p99 below 60 us"]);
-	assert.deepEqual(await wrong.page.locator(".lead p:not(.verdict)").allInnerTexts(), [`left out: cubic, block 3: ${nasty}`, "left out: swift, block 1: no connection"]);
-	assert.deepEqual(await wrong.page.locator("tr[data-row] td:nth-child(2)").allInnerTexts(), ["3 (2 failed)", "4"]);
-	assert.deepEqual(await wrong.page.locator("thead th").allInnerTexts(), ["", "n", "goodput", "retransmits"]);
-	assert.deepEqual(await wrong.numbers("tr[data-row]"), [[98e9, 12], [99e9, 4e6]]);
-	assert.equal(await wrong.page.evaluate(() => window.owned), undefined);
-	await wrong.picture("report-wrong");
-	await wrong.close();

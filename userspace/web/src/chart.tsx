@@ -36,14 +36,16 @@ const time_px = 56, right_px = 8;
 
 const points = 300; // at most what swiftd keeps; fewer have room at the left
 
-// Where points are missing for longer than a few steps, a gap says so.
+// Where points are missing for longer than a few steps, a gap says so. Where swiftd has stretched its interval
+// steps are longer, for more than one.
 function withGaps(time_s: number[], columns: Values[], step_s: number): { time_s: number[]; columns: Values[] } {
-	const limit = Math.max(3.5 * step_s, 3.5);
-	if (!time_s.some((t, i) => i > 0 && t - time_s[i - 1]! > limit))
+	const step = (i: number): number => time_s[i]! - time_s[i - 1]! || 0;
+	const far = (i: number): boolean => step(i) > 3.5 * Math.max(1, step_s, step(i - 1), step(i + 1));
+	if (!time_s.some((_t, i) => far(i)))
 		return { time_s, columns };
 	const times: number[] = [], out: Values[] = columns.map(() => []);
 	time_s.forEach((t, i) => {
-		if (i > 0 && t - time_s[i - 1]! > limit) {
+		if (far(i)) {
 			times.push(time_s[i - 1]! + step_s);
 			out.forEach((c) => c.push(null));
 		}
@@ -68,6 +70,8 @@ function inWords(p: Props): string {
 export function Chart(p: Props) {
 	const box = useRef<HTMLDivElement>(null);
 	const plot = useRef<uPlot | null>(null);
+	const step_s = useRef(p.step_s);
+	step_s.current = p.step_s; // SIGHUP changes it while the chart is there
 	const [cursor, setCursor] = useState<number | null>(null);
 
 	const shown = p.lines.filter((l) => !l.hidden);
@@ -92,7 +96,7 @@ export function Chart(p: Props) {
 			cursor: { sync: { key: "time" }, drag: { x: false, y: false }, points: { size: 6 }, y: false },
 			padding: [8, right_px, 0, 0],
 			scales: {
-				x: { time: true, range: (_u, _min, max) => [(max ?? 0) - points * p.step_s, max ?? 0] },
+				x: { time: true, range: (_u, _min, max) => [(max ?? 0) - points * step_s.current, max ?? 0] },
 				y: p.log
 					? { distr: 3, range: (_u, min, max) => [10 ** Math.floor(Math.log10(Math.max(min ?? 1, 1e-4))), 10 ** Math.ceil(Math.log10(Math.max(max ?? 10, 1e-3) * 1.01))] }
 					: { range: (_u, _min, max) => [0, (max ?? 0) > 0 ? max * 1.12 : 1] },
