@@ -128,6 +128,58 @@ TEST_F(Cli, what_cannot_be_said_is_complained_of)
 	EXPECT_EQ(ran.err, "swiftctl enable: cannot write to the standard output; nothing was changed\n");
 }
 
+TEST_F(Cli, a_full_disk_is_complained_of_by_every_verb)
+{
+	std::ofstream(dir_ / "ab.json") << R"({"runs": [{"cc": "swift", "goodput_bps": 1}]})";
+	for (const std::string &arguments :
+	     {"flows" + loaded() + six(), "flows --json" + loaded() + six(), "flows --watch 0.1" + loaded() + six(), "doctor" + empty(),
+	      std::string("top --once --interval 0.1"), "report " + (dir_ / "ab.json").string(), "clock restore" + empty(),
+	      std::string("ab h --dry-run"), std::string("flows --help"), std::string("--version")}) {
+		const Ran ran = shell(SWIFTCTL " " + arguments + " >/dev/full");
+		const std::string verb = arguments.starts_with("-") ? "" : " " + arguments.substr(0, arguments.find(' '));
+
+		EXPECT_EQ(ran.status, 1) << arguments;
+		EXPECT_EQ(ran.err, "swiftctl" + verb + ": cannot write to the standard output: No space left on device\n") << arguments;
+	}
+}
+
+TEST_F(Cli, a_reader_that_goes_is_in_the_right)
+{
+	const std::string status = (dir_ / "status").string();
+	const Ran ran = shell("{ " SWIFTCTL " flows --watch 0.1 --json" + loaded() + six() + "; echo $? >" + status +
+			      "; } | head -n 1 | wc -l; cat " + status);
+
+	EXPECT_EQ(ran.out, "1\n1\n");
+	EXPECT_EQ(ran.err, "");
+}
+
+// A pipe that is full, of which nobody reads: each of the signals ends what writes there.
+TEST_F(Cli, a_reader_that_stalls_does_not_keep_it_from_stopping)
+{
+	std::ofstream(dir_ / "stall.py") << R"(import fcntl, os, select, signal, subprocess, sys
+r, w = os.pipe()
+fcntl.fcntl(w, fcntl.F_SETPIPE_SZ, 4096)
+p = subprocess.Popen(sys.argv[2:], stdout=w, stdin=subprocess.DEVNULL)
+while select.select([], [w], [], 0.02)[1]:
+    assert p.poll() is None
+p.send_signal(int(sys.argv[1]))
+try:
+    p.wait(timeout=60)
+except subprocess.TimeoutExpired:
+    p.kill()
+    raise
+)";
+	for (const int signal : {SIGTERM, SIGINT, SIGHUP})
+		for (const std::string &arguments :
+		     {"flows --json --watch 0.1" + loaded() + six(),
+		      std::string("probe --json --watch 0.1 127.0.0.1 127.0.0.2 127.0.0.3 127.0.0.4")}) {
+			const Ran ran = shell("ASAN_OPTIONS=detect_leaks=0 python3 " + (dir_ / "stall.py").string() + " " +
+					      std::to_string(signal) + " " SWIFTCTL " " + arguments);
+
+			EXPECT_EQ(ran.status, 0) << arguments << ran.err;
+		}
+}
+
 TEST_F(Cli, help_and_version)
 {
 	EXPECT_EQ(swiftctl("--version").out, "swiftctl 0.1.0\n");

@@ -8,6 +8,7 @@
 #include "flows.h"
 #include "text.h"
 #include "tunables.h"
+#include "watch.h"
 
 using namespace swift;
 using swift_test::busy_flow;
@@ -369,4 +370,12 @@ TEST(flows, those_that_are_watched_are_judged_as_swiftd_judges)
 
 	choose({now[5]}, *FlowQuery::from({}), once);
 	EXPECT_EQ(once.flows.at(0).held, Bound::fabric) << "of its whole life";
+}
+
+TEST(watch, a_line_that_is_too_wide_takes_one_row)
+{
+	const std::string out = redraw({"a header", std::string(200, 'x')}, {true, false, 80, 24}, "");
+
+	EXPECT_TRUE(out.starts_with("\x1b[?7l\x1b[Ha header")) << out;
+	EXPECT_TRUE(out.ends_with("\x1b[?7h"));
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What `swiftctl top` draws, and what its keys do.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <pty.h>
@@ -313,6 +314,20 @@ TEST_F(TopOnATerminal, DrawsAnswersKeysAndLeaves)
 	ASSERT_EQ(ioctl(fd, TIOCSWINSZ, &size), 0);
 	ASSERT_TRUE(shows("swift top")) << "drawn anew at the new size";
 	type("q");
+	EXPECT_EQ(status(), 0);
+}
+
+// Ctrl-S: nothing that is written gets through.
+TEST_F(TopOnATerminal, EndsOnASignalThoughTheTerminalIsStopped)
+{
+	ASSERT_TRUE(shows("flows by delay")) << seen;
+	pollfd slave = {open(ptsname(fd), O_WRONLY | O_NOCTTY), POLLOUT, 0};
+
+	type("\x13");
+	while (poll(&slave, 1, 10) > 0)
+		usleep(1000);
+	close(slave.fd);
+	kill(pid, SIGTERM);
 	EXPECT_EQ(status(), 0);
 }
 

@@ -162,9 +162,11 @@ int run_command_line(int argc, const char *const *argv)
 	try {
 		app.parse(argc, argv);
 	} catch (const CLI::CallForHelp &) {
-		return leave(tidy((named == &swiftctl_itself ? &app : app.get_subcommand(first))->help()));
+		const CLI::App *about = named == &swiftctl_itself ? &app : app.get_subcommand(first);
+
+		return exit_status(*named, leave(tidy(about->help())));
 	} catch (const CLI::CallForVersion &e) {
-		return leave(std::string(e.what()) + "\n");
+		return exit_status(*named, leave(std::string(e.what()) + "\n"));
 	} catch (const CLI::ParseError &e) {
 		return fail_usage(*named, usage_error(e, app));
 	}

@@ -19,8 +19,10 @@ inline constexpr int exit_usage = 2;
 // What no verb says.
 inline constexpr Verb swiftctl_itself = {"", "", nullptr};
 
-// False if nobody takes it any more (a full disk, a closed pipe).
+// False if nobody takes it any more (a full disk, a closed pipe), which exit_status() says; or if one of
+// StopSignals' has come, and the reader stalls.
 bool print(std::string_view text);
+[[nodiscard]] Error unwritten(); // why it was false
 // "swiftctl VERB: what went wrong", one line; returns exit_failed or exit_usage.
 int fail(const Verb &verb, std::string_view why);
 int fail_usage(const Verb &verb, std::string_view why);

@@ -20,6 +20,7 @@ StopSignals::StopSignals()
 	sigaddset(&set_, SIGTERM);
 	sigaddset(&set_, SIGHUP); // the terminal went
 	sigprocmask(SIG_BLOCK, &set_, &before_);
+	signal(SIGPIPE, SIG_IGN); // print() tells of it
 }
 
 StopSignals::~StopSignals()
@@ -43,8 +44,10 @@ bool StopSignals::sleep(double seconds) const
 		const timespec wait = {static_cast<time_t>(left / 1000000000),
 				       static_cast<long>(left % 1000000000)};
 
-		if (sigtimedwait(&set_, nullptr, &wait) >= 0)
+		if (const int taken = sigtimedwait(&set_, nullptr, &wait); taken >= 0) {
+			raise(taken); // print() is to see it, too
 			return true;
+		}
 		if (errno == EAGAIN)
 			return false;
 	}
@@ -66,7 +69,8 @@ std::string local_time(std::int64_t time_ns)
 
 std::string redraw(std::vector<std::string> lines, const Terminal &terminal, const std::string &more)
 {
-	std::string out = "\x1b[H";
+	// What is wider than the screen would scroll its top away.
+	std::string out = "\x1b[?7l\x1b[H";
 
 	if (terminal.rows > 1 && lines.size() > terminal.rows - 1) {
 		const std::size_t kept = terminal.rows - 2;
@@ -76,7 +80,7 @@ std::string redraw(std::vector<std::string> lines, const Terminal &terminal, con
 	}
 	for (const std::string &line : lines)
 		out += line + "\x1b[K\n";
-	return out + "\x1b[J";
+	return out + "\x1b[J\x1b[?7h";
 }
 
 Result<int> watch(double every_s, bool json, const std::string &more, const Draw &draw)

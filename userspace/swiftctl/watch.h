@@ -16,8 +16,9 @@
 
 namespace swift {
 
-// Blocks the signals that end a watch, so that they end it between two screens. On the way
-// out they are ignored: a second one must not spoil the exit status.
+// Blocks the signals that end a watch, so that they end it between two screens; a reader that
+// goes away ends it by print(). On the way out they are ignored: a second one must not spoil the
+// exit status.
 class StopSignals : NonCopyable {
 public:
 	StopSignals();

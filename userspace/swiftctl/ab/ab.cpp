@@ -97,7 +97,7 @@ bool agreed()
 	return std::getline(std::cin, answer) && (answer == "y" || answer == "Y" || answer == "yes");
 }
 
-void print_dry_run(const AbPlan &plan)
+int print_dry_run(const AbPlan &plan)
 {
 	std::string text = ab_plan_text(plan);
 	unsigned block = 0;
@@ -117,7 +117,7 @@ void print_dry_run(const AbPlan &plan)
 				add(leg, ab_ask_command(plan, leg, turn.cc, "swiftctl"));
 		}
 	}
-	print(text);
+	return leave(text);
 }
 
 // Files that cannot be written are found now, not after an hour.
@@ -189,10 +189,8 @@ Result<int> run_ab(const AbOptions &options)
 		return serve(plan);
 	if (options.ask)
 		return ask(plan);
-	if (options.dry_run) {
-		print_dry_run(plan);
-		return exit_ok;
-	}
+	if (options.dry_run)
+		return print_dry_run(plan);
 
 	const bool can_ask = isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1;
 

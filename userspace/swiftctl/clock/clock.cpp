@@ -321,8 +321,10 @@ Result<int> feed(Files &files, Nics &nics, const ClockOptions &options, std::uin
 		if (wait[0].revents)
 			feeder.dispatch();
 	}
+	const Error why{unwritten().text() + "; no clock is fed any more"};
+
 	feeder.stop();
-	return reader_gone ? exit_failed : exit_ok;
+	return reader_gone ? Result<int>(why) : exit_ok;
 }
 
 } // namespace

@@ -2,6 +2,8 @@
 // `swiftctl delays`: reads once, or twice with a pause between, and prints.
 #include "delays.h"
 
+#include <optional>
+
 #include "netns.h"
 #include "say.h"
 #include "watch.h"
@@ -23,13 +25,14 @@ Result<int> run_delays(const DelaysOptions &options)
 	ASSIGN_OR_RETURN(auto telemetry, Telemetry::open(*host));
 	const auto wanted = [&](const TelemetryFlow &f) { return query.wants(f.remote.address); };
 	ASSIGN_OR_RETURN(auto reading, telemetry.read(netns, wanted));
+	std::optional<StopSignals> stop; // until all is said
 
 	if (query.interval_s > 0) {
 		const TelemetryReading before = reading;
-		const StopSignals stop;
 
 		// Stopped early it tells of the time until then.
-		(void)stop.sleep(query.interval_s);
+		stop.emplace();
+		(void)stop->sleep(query.interval_s);
 		ASSIGN_OR_RETURN(reading, telemetry.read(netns, wanted));
 		reading = reading.since(before);
 	}

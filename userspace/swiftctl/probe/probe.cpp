@@ -67,8 +67,9 @@ public:
 
 		start_ns_ = period_ns_ = next_send_ns;
 		for (std::uint64_t slot = 0;;) {
-			wait_readable(client_.sockets(), stop, std::min({next_send_ns, next_settle_ns, next_screen_ns, end_ns}));
-			if (stop.take()) {
+			wait_readable(client_.sockets(), stopped_ ? -1 : stop.fd(),
+				      std::min({next_send_ns, next_settle_ns, next_screen_ns, end_ns}));
+			if (!stopped_ && stop.asked()) {
 				if (end_ns != never)
 					return;
 				// What is under way may still come; the last turnarounds are fetched.
@@ -294,7 +295,10 @@ Result<int> probe(const ProbePlan &plan)
 						  output_text(run->report(), plan, now));
 			run->new_period();
 		} else if (live) {
-			written = print("\r" + run->progress() + "\x1b[K");
+			const unsigned columns = standard_output().columns; // what wraps could not be written over
+			const std::size_t width = columns ? columns : std::string::npos;
+
+			written = print("\r" + run->progress().substr(0, width) + "\x1b[K");
 		}
 		return written;
 	};

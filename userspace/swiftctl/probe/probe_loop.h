@@ -22,12 +22,12 @@ public:
 	StopFd() : fd_(signalfd(-1, &signals_.set(), SFD_NONBLOCK | SFD_CLOEXEC)) {}
 
 	[[nodiscard]] int fd() const { return fd_.get(); }
-	// True once for each signal.
-	[[nodiscard]] bool take() const
+	// The signal stays: print() is to see it, too.
+	[[nodiscard]] bool asked() const
 	{
-		signalfd_siginfo info{};
+		pollfd signal = {fd_.get(), POLLIN, 0};
 
-		return read(fd_.get(), &info, sizeof(info)) == sizeof(info);
+		return poll(&signal, 1, 0) > 0;
 	}
 
 private:
@@ -36,13 +36,12 @@ private:
 };
 
 // Until there is something to read, @until_ns of CLOCK_MONOTONIC, or a signal.
-inline void wait_readable(const std::vector<ProbeSocket> &sockets, const StopFd &stop,
-			  std::int64_t until_ns)
+inline void wait_readable(const std::vector<ProbeSocket> &sockets, int stop_fd, std::int64_t until_ns)
 {
 	const std::int64_t left_ns = std::max<std::int64_t>(until_ns - clock_ns(CLOCK_MONOTONIC), 0);
 	const timespec wait = {static_cast<time_t>(left_ns / 1000000000),
 			       static_cast<long>(left_ns % 1000000000)};
-	std::vector<pollfd> fds = {{stop.fd(), POLLIN, 0}};
+	std::vector<pollfd> fds = {{stop_fd, POLLIN, 0}};
 
 	for (const ProbeSocket &s : sockets)
 		fds.push_back({s.fd(), POLLIN, 0}); // POLLERR, for stamps, comes unasked

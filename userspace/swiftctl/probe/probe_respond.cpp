@@ -58,9 +58,9 @@ Result<int> run_responder(const ProbePlan &plan)
 
 	if (!print(fmt::format("responding on {}\n", fmt::join(server.places(), " and "))))
 		return exit_failed;
-	while (!stop.take()) {
+	while (!stop.asked()) {
 		// Something refused is told of within a second, traffic or not.
-		wait_readable(server.sockets(), stop,
+		wait_readable(server.sockets(), stop.fd(),
 			      clock_ns(CLOCK_MONOTONIC) + (told.pending(server) ? ns_per_s : 3600 * ns_per_s));
 		server.serve();
 		told.report(server, clock_ns(CLOCK_MONOTONIC));

@@ -4,11 +4,13 @@
 
 #include <poll.h>
 #include <sys/signalfd.h>
+#include <termios.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <utility>
 
@@ -100,13 +102,17 @@ private:
 	std::optional<TelemetryReading> before_;
 };
 
+volatile std::sig_atomic_t signal_came = 0; // while something was drawn
+
 // The terminal, put back as it was in the end.
 class Screen : NonCopyable {
 public:
-	explicit Screen(bool colours) : screen_(newterm(nullptr, stdout, stdin))
+	Screen(bool colours, const sigset_t &signals) : screen_(newterm(nullptr, stdout, stdin)), signals_(signals)
 	{
 		if (!screen_)
 			return;
+		for (const int each : {SIGINT, SIGTERM, SIGHUP})
+			signal(each, free_terminal);
 		cbreak();
 		noecho();
 		nodelay(stdscr, true);
@@ -126,7 +132,7 @@ public:
 	{
 		if (!screen_)
 			return;
-		endwin();
+		interruptibly(endwin);
 		delscreen(screen_);
 	}
 
@@ -146,7 +152,7 @@ public:
 				waddnstr(stdscr, s.text.c_str(), static_cast<int>(s.text.size()));
 			}
 		}
-		wrefresh(stdscr);
+		interruptibly([] { return wrefresh(stdscr); });
 	}
 
 	// What was typed since the last call; true if there was anything.
@@ -163,6 +169,22 @@ public:
 	}
 
 private:
+	// A terminal that takes nothing (Ctrl-S) would have ncurses wait: what is on its way there goes.
+	static void free_terminal(int)
+	{
+		signal_came = 1;
+		tcflush(STDOUT_FILENO, TCOFLUSH);
+		tcflow(STDOUT_FILENO, TCOOFF);
+		tcflow(STDOUT_FILENO, TCOON);
+	}
+
+	template <typename Write> void interruptibly(const Write &write) const
+	{
+		sigprocmask(SIG_UNBLOCK, &signals_, nullptr);
+		(void)write();
+		sigprocmask(SIG_BLOCK, &signals_, nullptr);
+	}
+
 	[[nodiscard]] int attributes(const TopSpan &s) const
 	{
 		const int reverse = s.reverse ? static_cast<int>(A_REVERSE) : 0;
@@ -191,6 +213,7 @@ private:
 	}
 
 	SCREEN *screen_;
+	const sigset_t &signals_;
 	bool colours_ = false;
 };
 
@@ -226,7 +249,7 @@ Result<int> watch(Looks &looks, TopView &view, double interval_s)
 
 	std::optional<Error> trouble;
 	{
-		const Screen screen(terminal.colours);
+		const Screen screen(terminal.colours, stop.set());
 
 		if (!screen)
 			return Error{"this terminal is of no use (TERM); --once prints one look"};
@@ -235,6 +258,8 @@ Result<int> watch(Looks &looks, TopView &view, double interval_s)
 
 		while (!view.leave) {
 			screen.draw(shot, view);
+			if (signal_came)
+				break;
 			const std::int64_t left_ms = (due_ns - clock_ns(CLOCK_MONOTONIC)) / 1'000'000;
 			std::array<pollfd, 2> wait = {{{STDIN_FILENO, POLLIN, 0}, {signals.get(), POLLIN, 0}}};
 

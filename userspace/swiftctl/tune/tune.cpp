@@ -122,9 +122,10 @@ private:
 	{
 		ASSIGN_OR_RETURN(auto last, run_.end(reason, options_.restore));
 
-		say(last);
+		const bool said = say(last);
+
 		if (options_.restore || options_.json)
-			return exit_ok;
+			return said ? exit_ok : exit_failed;
 
 		TargetSettings kept = run_.before();
 
