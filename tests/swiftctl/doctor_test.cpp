@@ -68,9 +68,9 @@ struct Healthy : FakeSystem {
 	}
 };
 
-std::vector<Finding> look(FakeSystem &s, const DoctorOptions &o = {})
+std::vector<Finding> look(FakeSystem &s, const DoctorOptions &o = {}, const BpfClockTable &bpf = {})
 {
-	auto findings = examine({s, s, s}, o);
+	auto findings = examine({s, s, s}, o, bpf);
 
 	EXPECT_TRUE(findings) << findings.error().text();
 	return findings ? *findings : std::vector<Finding>();
@@ -112,12 +112,17 @@ TEST(doctor, each_fault_is_found_with_why_and_fix)
 		 Severity::fail, "highres"},
 		{[](auto &s) {
 			 s.files["/sys/devices/system/clocksource/clocksource0/current_clocksource"] = "hpet\n";
+			 s.files["/sys/devices/system/clocksource/clocksource0/available_clocksource"] = "hpet tsc acpi_pm\n";
 		 },
-		 "clocksource", Severity::warn, "tsc"},
+		 "clocksource", Severity::warn, "echo tsc > "},
 		{[](auto &s) { s.files.erase("/sys/module/tcp_swift/refcnt"); }, "module", Severity::fail,
 		 "swiftctl enable"},
 		{[](auto &s) { s.files.erase("/proc/sys/net/ipv4/tcp_swift/split"); }, "sysctl",
-		 Severity::fail, ""},
+		 Severity::warn, "rmmod tcp_swift && modprobe tcp_swift"},
+		{[](auto &s) {
+			 std::erase_if(s.files, [](const auto &f) { return f.first.starts_with("/proc/sys/net/ipv4/tcp_swift/"); });
+		 },
+		 "sysctl", Severity::fail, ""},
 		{[](auto &s) { s.files["/proc/sys/net/ipv4/tcp_swift/split"] = "7\n"; }, "sysctl",
 		 Severity::warn, ""},
 		{[](auto &s) { s.files["/proc/sys/net/ipv4/tcp_congestion_control"] = "cubic\n"; },
@@ -318,6 +323,88 @@ TEST(doctor, no_burst_advice_where_the_pacing_rate_rules)
 	EXPECT_EQ(find(look(s), "bursts")->severity, Severity::ok);
 }
 
+// Of what is advised each alone is enough.
+TEST(doctor, burst_advice_helps)
+{
+	for (const char *speed : {"1000\n", "10000\n", "25000\n", "100000\n"}) {
+		Healthy s;
+
+		s.files["/sys/class/net/eth0/speed"] = speed;
+		const auto findings = look(s);
+		const Finding *f = find(findings, "eth0 bursts");
+		const auto size = f->fix.find("gso_max_size ");
+
+		if (f->severity == Severity::ok)
+			continue;
+		ASSERT_NE(f->fix.find("sysctl -w net.ipv4.tcp_tso_rtt_log=0"), std::string::npos) << f->fix;
+		if (size != std::string::npos) {
+			s.outputs["ip -j -d link show dev eth0"] =
+				R"([{"ifname":"eth0","gso_max_size":)" + words(f->fix.substr(size))[1] + "}]";
+			EXPECT_EQ(find(look(s), "eth0 bursts")->severity, Severity::ok) << speed << f->fix;
+		}
+		EXPECT_EQ(size == std::string::npos, speed == std::string("1000\n")) << f->fix;
+	}
+}
+
+TEST(doctor, a_clock_source_that_is_not_there_is_not_advised)
+{
+	Healthy s;
+	const std::string dir = "/sys/devices/system/clocksource/clocksource0/";
+
+	s.files[dir + "current_clocksource"] = "acpi_pm\n";
+	for (const auto &[available, fix] : {std::pair("hpet acpi_pm\n", ""), std::pair("acpi_pm kvm-clock\n", "echo kvm-clock > ")}) {
+		s.files[dir + "available_clocksource"] = available;
+		const auto findings = look(s);
+
+		EXPECT_EQ(find(findings, "clocksource")->severity, Severity::warn);
+		EXPECT_TRUE(find(findings, "clocksource")->fix.starts_with(fix)) << find(findings, "clocksource")->fix;
+		EXPECT_EQ(find(findings, "clocksource")->fix.empty(), *fix == '\0');
+	}
+}
+
+// Each time four times as long.
+TEST(doctor, a_backlog_is_not_made_longer_for_ever)
+{
+	struct {
+		const char *softnet, *limit;
+		Severity severity;
+		const char *fix;
+	} const rows[] = {{"10000000 1 0\n", "1000\n", Severity::ok, ""},
+			  {"10000 1 0\n", "300\n", Severity::warn, "sysctl -w net.core.netdev_max_backlog=4000"},
+			  {"10000 1 0\n", "4000\n", Severity::warn, ""}};
+
+	for (const auto &r : rows) {
+		Healthy s;
+
+		s.files["/proc/net/softnet_stat"] = r.softnet;
+		s.files["/proc/sys/net/core/netdev_max_backlog"] = r.limit;
+		const auto findings = look(s);
+
+		EXPECT_EQ(find(findings, "backlog")->severity, r.severity) << r.softnet << r.limit;
+		EXPECT_EQ(find(findings, "backlog")->fix, r.fix);
+	}
+}
+
+TEST(doctor, a_variant_in_the_place_of_the_module)
+{
+	Healthy s;
+
+	s.files.erase("/sys/module/tcp_swift/refcnt");
+	s.installed = false;
+	for (const auto &[cc, severity, fix] :
+	     {std::tuple("bpf_swift\n", Severity::ok, ""), std::tuple("cubic\n", Severity::warn, "sysctl -w net.ipv4.tcp_congestion_control=bpf_swift")}) {
+		s.files["/proc/sys/net/ipv4/tcp_congestion_control"] = cc;
+		const auto findings = look(s, {}, {{"bpf_swift"}, {{"bpf_swift", fed_clock()}}});
+
+		EXPECT_EQ(count(findings, Severity::fail), 0U);
+		EXPECT_EQ(find(findings, "module")->severity, Severity::ok);
+		EXPECT_EQ(find(findings, "module")->seen, "not loaded; in BPF: bpf_swift");
+		EXPECT_EQ(find(findings, "default-cc")->severity, severity);
+		EXPECT_EQ(find(findings, "default-cc")->fix, fix);
+	}
+	EXPECT_EQ(find(look(s), "module")->severity, Severity::fail);
+}
+
 TEST(doctor, a_peer_is_measured)
 {
 	Healthy s;
@@ -344,6 +431,25 @@ TEST(doctor, loopback_flows_are_no_measure)
 	EXPECT_NE(find(look(s), "target")->seen.find("idle RTT unknown"), std::string::npos);
 }
 
+// Between two addresses of this host; the fabric's is another.
+TEST(doctor, flows_within_the_host_are_no_measure)
+{
+	Healthy s;
+	Flow there = s.sockets[0], back = s.sockets[0];
+
+	s.files["/proc/sys/net/ipv4/tcp_swift/target_policy"] = "static\n";
+	s.files["/proc/sys/net/ipv4/tcp_swift/base_target_ns"] = "50000\n";
+	s.sockets[0].tcp->min_rtt_us = 200;
+	there.remote.address = back.local.address = *Address::parse("192.168.0.1");
+	back.remote.address = *Address::parse("::ffff:10.0.0.1");
+	there.tcp->min_rtt_us = back.tcp->min_rtt_us = 10;
+	s.sockets.insert(s.sockets.end(), {there, back});
+	const auto findings = look(s);
+
+	EXPECT_EQ(find(findings, "target")->severity, Severity::fail) << find(findings, "target")->seen;
+	EXPECT_NE(find(findings, "target")->seen.find("idle RTT 200 us"), std::string::npos) << find(findings, "target")->seen;
+}
+
 TEST(doctor, wrong_options)
 {
 	for (const char *peer : {":80", "host:", "host:0", "host:99999", "[::1", "[::1]x", "[]:1"}) {
@@ -354,7 +460,7 @@ TEST(doctor, wrong_options)
 		o.peer = peer;
 		EXPECT_FALSE(examine({s, s, s}, o)) << peer;
 	}
-	for (const char *peer : {"host", "10.0.0.1:80", "::1", "[::1]:80", "[fe80::1]"}) {
+	for (const char *peer : {"host", "10.0.0.1:80", "::1", "fd00::", "[::1]:80", "[fe80::1]"}) {
 		Healthy s;
 		DoctorOptions o;
 

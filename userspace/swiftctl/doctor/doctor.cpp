@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <set>
 
 #include "changes.h"
 #include "diag.h"
@@ -22,6 +23,9 @@ namespace {
 constexpr std::int64_t large = 1LL << 62;
 constexpr std::uint16_t default_peer_port = 22; // a refused connection measures as well
 constexpr std::uint64_t tso_rtt_us = 512; // 2^tcp_tso_rtt_log of its default, 9
+constexpr std::uint64_t least_gso = 8192; // bytes; smaller bursts cost too much CPU
+constexpr std::int64_t long_backlog = 4000; // packets; of a longer one the last wait too long
+constexpr std::uint64_t most_dropped = 1000000; // packets for each one that a host may drop
 
 std::string whole_us(std::uint64_t ns)
 {
@@ -46,7 +50,7 @@ struct Peer {
 Result<Peer> parse_peer(const std::string &text)
 {
 	Peer peer{text};
-	std::string port;
+	std::optional<std::string> port;
 
 	if (text.starts_with('[')) {
 		const auto close = text.find(']');
@@ -55,13 +59,14 @@ Result<Peer> parse_peer(const std::string &text)
 		    (close + 1 != text.size() && text[close + 1] != ':'))
 			return Error{"--peer", text, "ADDR, ADDR:PORT or [ADDR]:PORT"};
 		peer.host = text.substr(1, close - 1);
-		port = close + 1 < text.size() ? text.substr(close + 2) : "22";
+		if (close + 1 < text.size())
+			port = text.substr(close + 2);
 	} else if (std::count(text.begin(), text.end(), ':') == 1) {
 		peer.host = text.substr(0, text.find(':'));
 		port = text.substr(text.find(':') + 1);
 	}
-	if (!port.empty() || text.ends_with(':')) {
-		ASSIGN_OR_RETURN(auto n, parse_int("--peer port", port, 1, 65535));
+	if (port) {
+		ASSIGN_OR_RETURN(auto n, parse_int("--peer port", *port, 1, 65535));
 
 		peer.port = static_cast<std::uint16_t>(n);
 	}
@@ -171,9 +176,13 @@ private:
 
 		if (!sockets)
 			return;
+		std::set<Address> own;
+
+		for (const Flow &f : *sockets)
+			own.insert(f.local.address.unmapped());
 		for (const Flow &f : *sockets) {
-			// Loopback is no path that swift would run.
-			if (f.local.address == f.remote.address || f.remote.address.text().starts_with("127."))
+			// What stays within the host, so that its other end is seen as well, is no path for swift.
+			if (own.contains(f.remote.address.unmapped()))
 				continue;
 			swift_flows_ += f.is_swift() && f.swift;
 			credit_flows_ += f.is_swift() && f.swift && f.swift->credit != Credit::none;
@@ -266,16 +275,39 @@ private:
 		static constexpr std::array<std::string_view, 4> slow = {"hpet", "acpi_pm", "jiffies",
 									 "refined-jiffies"};
 
-		if (std::find(slow.begin(), slow.end(), name) != slow.end())
-			add(Severity::warn, "clocksource", name,
-			    "each reading costs a microsecond or more, several times per packet",
-			    "echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource");
-		else
+		const auto is_slow = [](const std::string &source) {
+			return std::find(slow.begin(), slow.end(), source) != slow.end();
+		};
+
+		if (!is_slow(name)) {
 			add(Severity::ok, "clocksource", name);
+			return;
+		}
+		const auto available =
+			system_.read_file("/sys/devices/system/clocksource/clocksource0/available_clocksource");
+		const auto all = available ? words(*available) : std::vector<std::string>();
+		const auto better = std::find_if_not(all.begin(), all.end(), is_slow);
+		const std::string why = "each reading costs a microsecond or more, several times per packet";
+
+		if (better != all.end())
+			add(Severity::warn, "clocksource", name, why,
+			    fmt::format("echo {} > /sys/devices/system/clocksource/clocksource0/current_clocksource",
+					*better));
+		else
+			add(Severity::warn, "clocksource", name,
+			    why + "; the kernel has no faster one here: dmesg says why not tsc");
 	}
+
+	// What runs Swift in the module's place.
+	[[nodiscard]] bool by_bpf() const { return !module_loaded(system_) && !bpf_.variants.empty(); }
 
 	void module()
 	{
+		if (by_bpf()) {
+			add(Severity::ok, "module",
+			    fmt::format("not loaded; in BPF: {}", fmt::join(bpf_.variants, ", ")));
+			return;
+		}
 		if (!module_loaded(system_)) {
 			const auto found = system_.run({"modinfo", "-n", "tcp_swift"});
 			const bool installed = found && found->status == 0;
@@ -289,12 +321,15 @@ private:
 		add(Severity::ok, "module", "tcp_swift is loaded");
 
 		std::size_t good = 0;
+		std::vector<std::string_view> absent;
 
 		for (const Tunable &t : tunables()) {
 			const std::string name = std::string(sysctl_prefix) + std::string(t.name);
 			auto text = read_sysctl(system_, name);
 
-			if (!text)
+			if (!text && !has_sysctl(system_, name))
+				absent.push_back(t.name);
+			else if (!text)
 				add(Severity::fail, "sysctl", text.error().text(),
 				    "module and swiftctl are of different versions");
 			else if (auto checked = t.check(*text); !checked)
@@ -303,6 +338,12 @@ private:
 			else
 				good++;
 		}
+		// A package that is newer than the module it finds loaded is no fault.
+		if (!absent.empty())
+			add(absent.size() < tunables().size() ? Severity::warn : Severity::fail, "sysctl",
+			    fmt::format("{}* without {}", sysctl_prefix, fmt::join(absent, ", ")),
+			    "the module that is loaded is older than swiftctl, and does without",
+			    "rmmod tcp_swift && modprobe tcp_swift   # once no socket uses it");
 		if (good == tunables().size())
 			add(Severity::ok, "sysctl", fmt::format("all {} of {}* readable", good, sysctl_prefix));
 	}
@@ -316,18 +357,22 @@ private:
 			add(Severity::fail, "default-cc", now.error().text());
 			return;
 		}
-		if (*now == cc_name) {
-			add(Severity::ok, "default-cc", "swift");
+		const std::vector<std::string> ours = by_bpf() ? bpf_.variants : std::vector{std::string(cc_name)};
+
+		if (std::find(ours.begin(), ours.end(), *now) != ours.end()) {
+			add(Severity::ok, "default-cc", *now);
 			return;
 		}
 
 		const auto list = allowed ? words(*allowed) : std::vector<std::string>();
-		const bool may_ask = std::find(list.begin(), list.end(), cc_name) != list.end();
+		const bool may_ask =
+			std::find_first_of(list.begin(), list.end(), ours.begin(), ours.end()) != list.end();
+		const std::string names = fmt::format("{}", fmt::join(ours, ", "));
 
 		add(Severity::warn, "default-cc", *now,
-		    may_ask ? "only sockets that ask for swift get it" :
-			      "new connections do not use swift, and only root may ask for it",
-		    "swiftctl enable");
+		    may_ask ? fmt::format("only sockets that ask for {} get it", names) :
+			      fmt::format("new connections do not use {}, and only root may ask for it", names),
+		    by_bpf() ? fmt::format("sysctl -w {}={}", default_cc_sysctl, ours.front()) : "swiftctl enable");
 	}
 
 	void tcp_options()
@@ -380,28 +425,38 @@ private:
 			    fmt::format("{} of {} pages used", *used, *pressure));
 	}
 
-	// /proc/net/softnet_stat: a line per CPU, hexadecimal; the second word is drops.
+	// /proc/net/softnet_stat: a line per CPU, hexadecimal; packets, and drops.
 	void backlog()
 	{
 		const auto text = system_.read_file("/proc/net/softnet_stat");
 		const auto limit = number(read_sysctl(system_, "net.core.netdev_max_backlog"));
-		std::uint64_t drops = 0;
+		std::uint64_t packets = 0, drops = 0;
 
 		if (!text)
 			return;
 		for (const std::string &line : split(*text, '\n')) {
 			const auto parts = words(line);
 
-			if (parts.size() > 1)
+			if (parts.size() > 1) {
+				packets += std::strtoull(parts[0].c_str(), nullptr, 16);
 				drops += std::strtoull(parts[1].c_str(), nullptr, 16);
+			}
 		}
+		const std::string seen = fmt::format("{} of {} packets dropped since boot", drops, packets);
+
 		if (drops == 0)
 			add(Severity::ok, "backlog", "no drops since boot");
+		else if (drops <= packets / most_dropped)
+			add(Severity::ok, "backlog", seen);
+		else if (!limit || *limit < long_backlog)
+			add(Severity::warn, "backlog", seen, "the host itself loses packets before TCP sees them",
+			    fmt::format("sysctl -w net.core.netdev_max_backlog={}", long_backlog));
 		else
-			add(Severity::warn, "backlog", fmt::format("{} packets dropped since boot", drops),
-			    "the host itself loses packets before TCP sees them",
-			    fmt::format("sysctl -w net.core.netdev_max_backlog={}",
-					limit && *limit > 0 ? *limit * 4 : 4000));
+			add(Severity::warn, "backlog", seen,
+			    fmt::format("the host itself loses packets before TCP sees them, or did before "
+					"net.core.netdev_max_backlog was {}; if it still does, let more CPUs take them "
+					"(RSS, RPS)",
+					*limit));
 	}
 
 	[[nodiscard]] std::string policy() const
@@ -611,9 +666,9 @@ private:
 		    fmt::format("gso_max_size {} is {} at {} Mb/s, with a target of {}", bytes, whole_us(burst_ns),
 				speed, whole_us(aim_ns())),
 		    "bursts queue in the switch, whatever the pacing rate, and other flows see the delay",
-		    fmt::format("ip link set dev {} gso_max_size {}   # or: sysctl -w "
-				"net.ipv4.tcp_tso_rtt_log=0",
-				shell_word(dev), std::max<std::uint64_t>(fitting, 8192)));
+		    (fitting < least_gso ? "" :
+					   fmt::format("ip link set dev {} gso_max_size {}   # or: ", shell_word(dev), fitting)) +
+			    "sysctl -w net.ipv4.tcp_tso_rtt_log=0");
 	}
 
 	void coalescing(const std::string &dev)
