@@ -703,6 +703,52 @@ TEST(enable, nothing_of_a_network_namespace_outlasts_a_boot)
 	EXPECT_EQ(s.world(), before);
 }
 
+TEST(enable, says_what_a_boot_sets_after_it)
+{
+	FakeSystem s;
+	EnableOptions o;
+
+	o.persist = true;
+	s.files["/etc/sysctl.d/10-early.conf"] = "net.ipv4.tcp_congestion_control=bbr\n";
+	s.files["/etc/sysctl.d/99-masked.conf"] = "";
+	s.files["/usr/lib/sysctl.d/99-masked.conf"] = "net.ipv4.tcp_congestion_control=bbr\n";
+	s.files["/usr/lib/sysctl.d/95-same.conf"] = "net.core.default_qdisc = fq\nnet.ipv4.ip_forward=1\n#net.ipv4.tcp_congestion_control=x\n";
+	EXPECT_TRUE(enable(s, o).notes.empty());
+	s.files["/etc/sysctl.d/99-sysctl.conf"] = "# mine\n-net/ipv4/tcp_congestion_control = bbr\n";
+	for (const bool dry_run : {true, false}) {
+		o.dry_run = dry_run;
+		EXPECT_EQ(enable(s, o).notes,
+			  std::vector<std::string>{"/etc/sysctl.d/99-sysctl.conf sets net.ipv4.tcp_congestion_control = bbr, and a boot reads it "
+						   "after /etc/sysctl.d/90-tcp_swift.conf: take it out there, or it will not be swift"});
+	}
+	o.persist = false;
+	EXPECT_TRUE(enable(s, o).notes.empty());
+}
+
+// A boot refuses a list as a whole of which one name is not there yet: none is written that is not needed.
+TEST(enable, persists_who_is_allowed_only_where_a_boot_sets_it)
+{
+	FakeSystem s;
+	EnableOptions o;
+	const auto persisted = [&] {
+		EXPECT_FALSE(enable(s, o).error);
+		for (const std::string &line : split(s.files[sysctl_file], '\n'))
+			if (line.starts_with(allowed_cc_sysctl))
+				return line;
+		return std::string();
+	};
+
+	s.files["/proc/sys/net/ipv4/tcp_allowed_congestion_control"] = "bbr cubic reno\n";
+	o.persist = true;
+	o.no_default = true;
+	EXPECT_EQ(persisted(), "");
+	s.files["/etc/sysctl.d/50-cc.conf"] = "net.ipv4.tcp_allowed_congestion_control = reno  dctcp\n";
+	EXPECT_EQ(persisted(), "net.ipv4.tcp_allowed_congestion_control = reno dctcp swift");
+	EXPECT_EQ(persisted(), "net.ipv4.tcp_allowed_congestion_control = reno dctcp swift");
+	o.no_default = false; // what is the default is allowed
+	EXPECT_EQ(persisted(), "");
+}
+
 TEST(disable, leaves_alone_what_somebody_else_changed)
 {
 	FakeSystem s;
@@ -720,6 +766,13 @@ TEST(disable, leaves_alone_what_somebody_else_changed)
 	EXPECT_EQ(s.devs["eth0"].kind, "cake");
 	EXPECT_EQ(s.devs["eth1"].kind, "pfifo_fast");
 	EXPECT_FALSE(s.exists(StateFile::path));
+	// Which it says: there is no second chance.
+	DisableOptions force;
+
+	force.force = true;
+	EXPECT_TRUE(any_note(o, "left alone, and forgotten"));
+	EXPECT_TRUE(any_note(disable(s, s, force), "nothing to undo"));
+	EXPECT_EQ(value(s, cc_path), "bbr");
 }
 
 // It has the same name, and is somebody else's all the same.

@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <map>
 
 #include "diag.h"
 #include "json.h"
@@ -128,6 +129,82 @@ bool still_set(const System &system, const std::vector<Change> &remembered, std:
 	       std::any_of(remembered.begin(), remembered.end(), [&](const Change &c) { return c.item.key == key; });
 }
 
+// What a file of sysctl.d sets. The slashes of net/ipv4/NAME are dots, unless a dot comes first.
+std::map<std::string, std::string> sysctl_lines(const std::string &text)
+{
+	std::map<std::string, std::string> set;
+
+	for (const std::string &line : split(text, '\n')) {
+		std::string_view rest = trim(line);
+
+		if (rest.starts_with('-')) // may fail
+			rest.remove_prefix(1);
+		const auto equals = rest.find('=');
+
+		if (equals == std::string_view::npos || rest[0] == '#' || rest[0] == ';')
+			continue;
+		std::string key(trim(rest.substr(0, equals)));
+
+		if (key.find('/') < key.find('.'))
+			std::replace(key.begin(), key.end(), '/', '.');
+		set[key] = fmt::format("{}", fmt::join(words(rest.substr(equals + 1)), " "));
+	}
+	return set;
+}
+
+// By their names, in which order a boot reads them; of two with one name the first directory's alone.
+std::map<std::string, std::string> sysctl_files(const Files &files)
+{
+	std::map<std::string, std::string> paths;
+
+	for (const char *dir : {"/etc/sysctl.d", "/run/sysctl.d", "/usr/local/lib/sysctl.d", "/usr/lib/sysctl.d",
+				"/lib/sysctl.d"}) {
+		const auto names = files.list_dir(dir);
+
+		for (const std::string &name : names ? *names : std::vector<std::string>())
+			if (name.ends_with(".conf"))
+				paths.try_emplace(name, fmt::format("{}/{}", dir, name));
+	}
+	return paths;
+}
+
+// What comes after our file, and sets otherwise what it sets; in one line each.
+std::vector<std::string> overruled(const Files &files, const std::string &text)
+{
+	const std::string ours = sysctl_file;
+	std::vector<std::string> said;
+
+	for (const auto &[name, path] : sysctl_files(files)) {
+		const auto other = files.read_file(path);
+
+		if (name <= ours.substr(ours.rfind('/') + 1) || !other)
+			continue;
+		for (const auto &[key, value] : sysctl_lines(*other))
+			for (const auto &[own_key, own] : sysctl_lines(text))
+				if (key == own_key && value != own)
+					said.push_back(fmt::format("{} sets {} = {}, and a boot reads it after {}: "
+								   "take it out there, or it will not be {}",
+								   path, key, value, ours, own));
+	}
+	return said;
+}
+
+// Swift is allowed by itself, unless a boot sets who is; and what is the default is allowed as well. A list
+// with a name that is not there yet would be refused as a whole, so that it is theirs with swift.
+std::string allowed_at_boot(const Files &files)
+{
+	std::string allowed;
+
+	for (const auto &[name, path] : sysctl_files(files)) {
+		const auto text = path == sysctl_file ? Result<std::string>(Error{}) : files.read_file(path);
+		const auto set = text ? sysctl_lines(*text) : std::map<std::string, std::string>();
+
+		if (const auto list = set.find(allowed_cc_sysctl); list != set.end())
+			allowed = list->second;
+	}
+	return allowed.empty() ? allowed : with_swift(allowed);
+}
+
 std::string sysctl_file_text(bool fq, bool default_cc, const std::vector<Setting> &set, const std::string &allowed)
 {
 	std::string text = "# Written by `swiftctl enable --persist`; `swiftctl disable` removes it.\n";
@@ -136,7 +213,8 @@ std::string sysctl_file_text(bool fq, bool default_cc, const std::vector<Setting
 		text += fmt::format("{}{} = {}\n", sysctl_prefix, s.name, s.value);
 	if (fq)
 		text += fmt::format("{} = fq\n", default_qdisc_sysctl);
-	text += fmt::format("{} = {}\n", allowed_cc_sysctl, allowed);
+	if (!allowed.empty())
+		text += fmt::format("{} = {}\n", allowed_cc_sysctl, allowed);
 	if (default_cc)
 		text += fmt::format("{} = {}\n", default_cc_sysctl, cc_name);
 	return text;
@@ -226,10 +304,14 @@ private:
 		std::vector<Setting> all = set_before(system_, remembered_, set);
 
 		all.insert(all.end(), set.begin(), set.end());
-		return step({Kind::file, sysctl_file},
-			    sysctl_file_text(options_.qdisc == "fq" || still_set(system_, remembered_, default_qdisc_sysctl, "fq"),
-					     !options_.no_default || still_set(system_, remembered_, default_cc_sysctl, cc_name),
-					     all, with));
+		const bool is_default = !options_.no_default || still_set(system_, remembered_, default_cc_sysctl, cc_name);
+		const std::string text =
+			sysctl_file_text(options_.qdisc == "fq" || still_set(system_, remembered_, default_qdisc_sysctl, "fq"),
+					 is_default, all, is_default ? "" : allowed_at_boot(system_));
+
+		for (std::string &line : overruled(system_, text))
+			outcome_.notes.push_back(std::move(line));
+		return step({Kind::file, sysctl_file}, text);
 	}
 
 	Result<void> load_module()
@@ -491,7 +573,7 @@ private:
 				outcome_.events.push_back({item, *now, *now, "left"});
 				outcome_.notes.push_back(fmt::format(
 					"{} is '{}', but another one than swiftctl put there, or with other options: "
-					"left alone. What was there before comes back with: {}",
+					"left alone, and forgotten. What was there before comes back with: {}",
 					item_name(item), **now, back(change)));
 				return true;
 			}
@@ -499,7 +581,7 @@ private:
 		if (!ours && !options_.force) {
 			outcome_.events.push_back({item, *now, *now, "left"});
 			outcome_.notes.push_back(fmt::format(
-				"{} is now '{}', which swiftctl did not set: left alone. What was there before "
+				"{} is now '{}', which swiftctl did not set: left alone, and forgotten. What was there before "
 				"comes back with: {}",
 				item_name(item), trim(**now), back(change)));
 			return true;

@@ -25,7 +25,8 @@ constexpr const char *enable_footer =
 	"  swiftctl enable --netns /proc/PID/ns/net --echo";
 
 constexpr const char *disable_footer =
-	"A value that somebody else has changed meanwhile is left alone and reported.";
+	"A value that somebody else has changed meanwhile is left alone, reported, and forgotten: --force\n"
+	"puts it back, too; afterwards the command does that is reported with it.";
 
 } // namespace
 
