@@ -94,7 +94,7 @@ TEST_F(Cli, wrong_usage_is_one_line_and_2)
 	      "probe --size 1 h", "probe --respond h", "probe --stamp h", "probe h:0",
 	      "enable --set ai_milli=0", "enable --qdisc cake", "enable --default --no-default", "doctor --target-ns 5us", "doctor --peer :1",
 	      "disable now", "top now", "tune --dst 10.0.0.0/8", "tune --interval 0", "tune --undo --apply", "flows doctor", "clock bogus", "clock --bogus", "clock run --interval 5",
-	      "clock run --interval x", "clock run --watch", "clock --watch run", "clock --watch 0",
+	      "clock run --interval x", "clock --iface eth0 restore", "clock run --watch", "clock --watch run", "clock --watch 0",
 	      "bpf bogus", "bpf load", "bpf load a b", "bpf load a/b --dry-run", "bpf swap", "bpf set", "bpf get",
 	      "bpf unload", "bpf set bpf_swift", "bpf set bpf_swift --prefix 10.0.0.1/8 ai_milli=1",
 	      "bpf set bpf_swift --prefix 10.0.0.0/33 ai_milli=1", "bpf set bpf_swift --delete", "bpf list --bogus",
@@ -514,6 +514,25 @@ TEST_F(Cli, report_of_what_is_no_result)
 	EXPECT_NE(swiftctl("report " + (dir_ / "bad.json").string())
 			  .err.find("bad.json: runs[0].cc: expected a string, found number"),
 		  std::string::npos);
+}
+
+TEST_F(Cli, a_report_does_not_overwrite_what_it_reads)
+{
+	const std::string content = R"({"runs": [{"cc": "swift", "goodput_bps": 1}]})";
+	const std::string file = (dir_ / "ab.json").string(), link = (dir_ / "link").string();
+
+	std::ofstream(file) << content;
+	std::filesystem::create_symlink(file, link);
+	for (const std::string &arguments :
+	     {file + " --markdown " + file, file + " --html " + dir_.string() + "/./ab.json", link + " --html " + file,
+	      file + " --markdown " + link, "--html " + file + " --markdown " + link + " " + (dir_ / "six.bin").string()}) {
+		const Ran ran = swiftctl("report " + arguments);
+
+		EXPECT_EQ(ran.status, 2) << arguments << ran.err;
+		EXPECT_NE(ran.err.find("(allowed: two files)"), std::string::npos) << ran.err;
+		EXPECT_EQ(content_of(file), content) << arguments;
+	}
+	EXPECT_EQ(swiftctl("report " + file + " --html /dev/null --markdown /dev/null").status, 0);
 }
 
 TEST_F(Cli, ab_dry_run_prints_commands_in_the_order_of_the_seed)

@@ -77,24 +77,25 @@ TelemetryReading schema_reading()
 	return r;
 }
 
-DelaysQuery schema_query(const std::string &interval)
+DelaysQuery schema_query()
 {
-	DelaysOptions o;
-
-	o.interval = interval;
-	return *DelaysQuery::from(o);
+	return *DelaysQuery::from({});
 }
 
 } // namespace
 
 TEST_F(schema, delays)
 {
-	for (const char *interval : {"", "2.5"})
-		expect_fits("swiftctl_delays", delays_json(schema_reading(), schema_query(interval)),
+	for (const std::uint64_t interval_ns : {0ULL, 2'500'000'000ULL}) {
+		TelemetryReading r = schema_reading();
+
+		r.interval_ns = interval_ns;
+		expect_fits("swiftctl_delays", delays_json(r, schema_query()),
 			    [](Parsed &j) { j["prefixes"][0]["fabric_ns"]["buckets"][0]["below"] = "64"; });
+	}
 	TelemetryReading nothing;
 
-	expect_fits("swiftctl_delays", delays_json(nothing, schema_query("")), [](Parsed &j) { j.erase("flows"); });
+	expect_fits("swiftctl_delays", delays_json(nothing, schema_query()), [](Parsed &j) { j.erase("flows"); });
 }
 
 TEST_F(schema, enable_and_disable)

@@ -682,6 +682,8 @@ TEST(Delays, RowsByPrefixOrFlowAndDestination)
 	ASSERT_EQ(delays_rows(reading(), query(o)).size(), 1U);
 	o.dst = {"10.1.0.0/25"}; // a prefix is not within a longer one
 	EXPECT_TRUE(delays_rows(reading(), query(o)).empty());
+	EXPECT_EQ(delays_notes(reading(), {}, query(o)),
+		  std::vector<std::string>{"none of 3 prefixes is within --dst (a host within a prefix: --by flow)"});
 	o.by = "flow";
 	ASSERT_EQ(delays_rows(reading(), query(o)).size(), 1U);
 	EXPECT_EQ(delays_rows(reading(), query(o))[0].name, "10.0.0.1:1 > 10.1.0.7:80");
@@ -783,10 +785,17 @@ TEST(Delays, JsonHasAll)
 
 	o.json = true;
 	o.interval = "2";
-	const auto j = nlohmann::json::parse(delays_json(reading(), query(o)));
+	TelemetryReading before, r = reading();
+
+	EXPECT_EQ(nlohmann::json::parse(delays_json(r, query(o)))["interval_s"], nullptr);
+	// As long as it was, should somebody have stopped it.
+	before.time_ns = 5'000'000'000;
+	r.time_ns = 6'500'000'000;
+	r.interval_ns = r.since(before).interval_ns;
+	const auto j = nlohmann::json::parse(delays_json(r, query(o)));
 
 	EXPECT_EQ(j["schema"], 1);
-	EXPECT_EQ(j["interval_s"], 2);
+	EXPECT_EQ(j["interval_s"], 1.5);
 	ASSERT_EQ(j["prefixes"].size(), 3U);
 	const auto &p = j["prefixes"][0];
 

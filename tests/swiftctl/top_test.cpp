@@ -101,6 +101,28 @@ TEST(TopScreen, FillsExactlyTheTerminal)
 		}
 }
 
+TEST(TopScreen, WhatDiffersInThePortOnlyCanBeTold)
+{
+	TopShot shot = shot_of(2);
+	FlowSet set = *shot.flows;
+
+	for (FlowRow &r : set.rows) {
+		r.local_v6 = true;
+		r.local_bytes = r.remote_bytes = {0x20, 1, 0x0d, 0xb8, 0x11, 0x11, 0x22, 0x22, 0x33, 0x33, 0x44, 0x44, 0x55, 0x55, 0x66, 0x66};
+		r.remote_port = static_cast<std::uint16_t>(50'000 + r.cookie);
+	}
+	shot.flows = std::make_shared<const FlowSet>(std::move(set));
+	for (const std::size_t columns : {0U, 80U, 120U, 160U, 200U}) {
+		TopView view;
+		const std::string screen = all(drawn(shot, view, columns));
+		const bool whole = columns == 0 || columns == 200;
+
+		for (const char *end : {"6666]:50001 ", "6666]:50002 "})
+			EXPECT_NE(screen.find(end), std::string::npos) << columns << "\n" << screen;
+		EXPECT_EQ(screen.find("[2001:db8:1111:2222:3333:4444:5555:6666]:50001") != std::string::npos, whole) << screen;
+	}
+}
+
 TEST(TopScreen, TotalsVerdictsAndTheLongestDelayFirst)
 {
 	TopView view;

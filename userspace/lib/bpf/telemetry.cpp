@@ -219,6 +219,7 @@ TelemetryReading TelemetryReading::since(const TelemetryReading &earlier) const
 	TelemetryReading d;
 
 	static_cast<TelemetryTotals &>(d) = *this;
+	d.interval_ns = time_ns - earlier.time_ns;
 	d.prefixes = swift::since(prefixes, earlier.prefixes);
 	d.flows = swift::since(flows, earlier.flows);
 	d.samples = less(samples, earlier.samples);

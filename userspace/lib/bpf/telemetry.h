@@ -101,6 +101,7 @@ struct TelemetryTotals {
 struct TelemetryReading : TelemetryTotals {
 	std::vector<TelemetryPrefix> prefixes; // sorted
 	std::vector<TelemetryFlow> flows; // sorted; also of sockets that have closed
+	std::uint64_t interval_ns = 0; // of since(); 0: since the telemetry was loaded
 
 	// What happened between @earlier and this; what nothing happened to is left out.
 	[[nodiscard]] TelemetryReading since(const TelemetryReading &earlier) const;

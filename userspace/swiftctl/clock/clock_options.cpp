@@ -71,6 +71,8 @@ const Verb clock_verb = {"clock", "The NICs' clocks: see, feed, measure them", [
 	return [options, &app]() -> Result<int> {
 		if (options->action != ClockOptions::Action::show && (app.count("--watch") || app.count("--wide")))
 			return usage_error("--watch and --wide are for `swiftctl clock show`");
+		if (options->action == ClockOptions::Action::restore && !options->ifaces.empty())
+			return usage_error("--iface: not with `swiftctl clock restore`, which puts all of them back");
 		return run_clock(*options);
 	};
 }};

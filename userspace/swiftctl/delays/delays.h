@@ -55,7 +55,7 @@ struct DelaysRow {
 [[nodiscard]] std::vector<std::string> delays_notes(const TelemetryReading &reading,
 						    const std::vector<DelaysRow> &rows,
 						    const DelaysQuery &query);
-// All flows and prefixes that @query wants, whole. @interval_s: 0 = since it was loaded.
+// All flows and prefixes that @query wants, whole.
 [[nodiscard]] std::string delays_json(const TelemetryReading &reading, const DelaysQuery &query);
 
 [[nodiscard]] std::string prefix_text(const std::optional<Prefix> &prefix); // "other" for none

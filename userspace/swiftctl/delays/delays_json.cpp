@@ -46,7 +46,7 @@ std::string delays_json(const TelemetryReading &r, const DelaysQuery &query)
 
 	j["schema"] = 1;
 	j["monotonic_ns"] = r.time_ns;
-	j["interval_s"] = query.interval_s > 0 ? Json(query.interval_s) : Json(nullptr);
+	j["interval_s"] = r.interval_ns > 0 ? Json(static_cast<double>(r.interval_ns) / 1e9) : Json(nullptr);
 	j["module_watched"] = r.module_attached;
 	j["tx_one_in"] = r.tx_one_in ? Json(r.tx_one_in) : Json(nullptr);
 	j["tx_nic_watched"] = r.tx_nic_attached;

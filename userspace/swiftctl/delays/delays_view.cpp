@@ -242,7 +242,10 @@ std::vector<std::string> delays_notes(const TelemetryReading &reading, const std
 {
 	std::vector<std::string> notes;
 
-	if (rows.empty())
+	if (rows.empty() && !query.by_flow && !reading.prefixes.empty())
+		notes.push_back(fmt::format("none of {} prefixes is within --dst (a host within a prefix: --by flow)",
+					    reading.prefixes.size()));
+	else if (rows.empty())
 		notes.emplace_back(query.all_netns ? "no decisions counted" :
 						     "no decisions counted in this network namespace (all: --all-netns)");
 	if (!reading.module_attached)

@@ -29,7 +29,8 @@ Result<void> two_files(const std::string &one, const std::string &path, const st
 
 	if (fs::exists(path, none) && !fs::is_regular_file(path, none)) // /dev/null takes any
 		return {};
-	if (path.empty() || other_path.empty() || fs::absolute(path).lexically_normal() != fs::absolute(other_path).lexically_normal())
+	if (path.empty() || other_path.empty() ||
+	    fs::weakly_canonical(absolute(path), none) != fs::weakly_canonical(absolute(other_path), none))
 		return {};
 	return Error{one + " and " + other, path, "two files"};
 }
@@ -73,6 +74,8 @@ Result<int> run_report(const ReportOptions &options)
 		return usage_error("which FILE?");
 	RETURN_IF_ERROR(as_usage(two_files("--html", options.html_file, "--markdown", options.markdown_file)));
 	for (const std::string &file : options.files) {
+		RETURN_IF_ERROR(as_usage(two_files("FILE", file, "--html", options.html_file)));
+		RETURN_IF_ERROR(as_usage(two_files("FILE", file, "--markdown", options.markdown_file)));
 		ASSIGN_OR_RETURN(const auto text, system->read_file(absolute(file)));
 		ASSIGN_OR_RETURN(auto report, read_report(file, text));
 

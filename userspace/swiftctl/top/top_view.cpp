@@ -18,6 +18,9 @@ constexpr std::size_t delay_bar_width = 24;
 constexpr std::size_t most_groups = 8; // of the screen; flows are to be seen as well
 constexpr std::size_t wide_columns = 120; // with fewer, the delays matter more than the names
 constexpr std::size_t longest_filter = 60;
+constexpr std::size_t longest_v4 = 21, longest_address = 47; // with ports
+constexpr std::size_t least_cut = 30; // what is left of a longer one in any case
+constexpr std::size_t beside_addresses = 97; // columns of a flow's line
 constexpr std::array<std::string_view, top_sorts> sort_names = {"delay", "fabric", "host", "rate", "retrans"};
 
 std::string ns_text(double ns)
@@ -28,6 +31,16 @@ std::string ns_text(double ns)
 std::string rate_text(double rate_Bps)
 {
 	return si_text(static_cast<std::uint64_t>(std::llround(rate_Bps * 8))) + "b/s";
+}
+
+// Keeps the end, which tells hosts and ports apart.
+std::string cut_middle(const std::string &text, std::size_t width)
+{
+	if (text.size() <= width || width < 2)
+		return text.substr(0, width);
+	const std::size_t end = width / 2;
+
+	return text.substr(0, width - 1 - end) + "~" + text.substr(text.size() - end);
 }
 
 // In characters: everything here is ASCII.
@@ -131,8 +144,8 @@ TopLine flow_line(const FlowSet &set, const FlowRow &f, std::size_t address_widt
 		  const ProcessOf &process_of)
 {
 	const std::string from =
-		narrow ? "" : fmt::format("{:<{}} ", cut(f.local().text(), address_width), address_width);
-	TopLine line = {{fmt::format("{}{:<{}} {:<10} ", from, cut(f.remote().text(), address_width), address_width,
+		narrow ? "" : fmt::format("{:<{}} ", cut_middle(f.local().text(), address_width), address_width);
+	TopLine line = {{fmt::format("{}{:<{}} {:<10} ", from, cut_middle(f.remote().text(), address_width), address_width,
 				     cut(set.ccs[f.cc], 10))}};
 
 	if (f.measured) {
@@ -356,20 +369,31 @@ std::vector<TopLine> top_screen(const TopShot &shot, TopView &view, std::size_t 
 			out.push_back({{fmt::format("  and {} more", groups.size() - shown), Colour::dim}});
 
 		const std::vector<std::uint32_t> order = flows_in_order(set, view);
-		const bool v6 = std::any_of(order.begin(), order.end(),
-					    [&](std::uint32_t i) { return set.rows[i].remote().address.v6; });
-		const std::size_t address_width = v6 ? 30 : 21;
 		const std::size_t above = out.size() + 1;
 		const std::size_t below = 1; // the last line
 
 		view.page = whole ? order.size() : rows > above + below ? rows - above - below : 1;
 		view.first = std::min(view.first, order.size() > view.page ? order.size() - view.page : 0);
+
+		const std::size_t end = std::min(order.size(), view.first + view.page);
+		const std::size_t room = columns == 0 ? longest_address :
+					 narrow	      ? least_cut :
+							std::clamp((columns - beside_addresses) / 2, least_cut, longest_address);
+		std::size_t address_width = longest_v4;
+
+		for (std::size_t i = view.first; i < end; i++) {
+			const FlowRow &f = set.rows[order[i]];
+
+			address_width = std::max({address_width, f.remote().text().size(),
+						  narrow ? 0 : f.local().text().size()});
+		}
+		address_width = std::min(address_width, room);
 		out.push_back({{fmt::format("{}{:<{}} {:<10} {:>8} {:>9} {:>9}  {:<{}} {:>9} {:>9} {:>8}",
 					    narrow ? "" : fmt::format("{:<{}} ", "local", address_width), "remote", address_width, "cc", "window", "fabric", "host",
 					    "", delay_bar_width, "srtt", "rate", "retr/s") +
 					    (narrow ? "" : "  owner"),
 				Colour::none, true}});
-		for (std::size_t i = view.first; i < std::min(order.size(), view.first + view.page); i++)
+		for (std::size_t i = view.first; i < end; i++)
 			out.push_back(flow_line(set, set.rows[order[i]], address_width, narrow, shot.process_of));
 		if (!whole) {
 			if (out.size() > rows - 1)
@@ -382,8 +406,7 @@ std::vector<TopLine> top_screen(const TopShot &shot, TopView &view, std::size_t 
 				out.push_back({{fmt::format("{} to {} of {} flows by {}{}   q quit  s sort  f filter  space "
 							    "pause  ? help",
 							    order.empty() ? 0 : view.first + 1,
-							    std::min(order.size(), view.first + view.page), order.size(),
-							    top_sort_text(view.sort),
+							    end, order.size(), top_sort_text(view.sort),
 							    view.filter.empty() ? "" : ", with '" + view.filter + "'"),
 						Colour::dim}});
 		}
