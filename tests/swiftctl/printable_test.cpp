@@ -67,7 +67,7 @@ TEST(printable, views_are_and_their_commands_are_quoted)
 
 	s.load();
 	s.files[dir] = "";
-	s.files[dir + "/speed"] = "10000\n";
+	s.files[dir + "/speed"] = "25000\n";
 	s.files[dir + "/mtu"] = "1400\n";
 	s.devs[hostile_name] = {false, "pfifo_fast"};
 	s.coalesce[hostile_name] = {100, false};
