@@ -74,6 +74,10 @@ def ideal__of_a_full_and_of_a_shared_link():
     racks = build(kind="leafspine", tors=2, hosts_per_tor=4, spines=2, rate_bps=8 * 10**9, core_rate_bps=4 * 10**9, mtu=1500)
     across = [(0, src, src + 4, 10**9) for src in range(4)]
     near(ideal.goodput_bps(across, racks, 0, 10**6), full, 1e-6)
+    row = build(kind="dumbbell", switches=4, places=[0, 1, 1, 2, 2, 3], rate_bps=8 * 10**9, mtu=1500)
+    middle = [(0, 0, 3, 10**9), (0, 1, 5, 10**9), (0, 2, 4, 10**9)]  # all cross the link in the middle
+    near(ideal.goodput_bps(middle, row, 0, 10**6), full, 1e-6)
+    near(ideal.goodput_bps([*middle, (0, 5, 1, 10**9)], row, 0, 10**6), 2 * full, 1e-6)  # the other way is free
 
 
 # --- Pools ----------------------------------------------------------------------------------------

@@ -63,6 +63,9 @@ def links(topology, src, dst):
     """Of two hosts. Between racks all equal paths are one: a fabric that spreads perfectly."""
     a, b = topology.rack[src], topology.rack[dst]
     own = (("from", src), ("to", dst))
+    if topology.spec["kind"] == "dumbbell":  # switches in a row: one way, link by link
+        step = 1 if a < b else -1
+        return (*own, *(("core", at, at + step) for at in range(a, b, step)))
     return own if a == b else (*own, ("up", a), ("down", b))
 
 
@@ -72,8 +75,10 @@ def rooms(topology):
     for host, link in topology.host_links.items():
         result["from", host] = result["to", host] = link.rate_bps / 8
     for rack in set(topology.rack):
-        core = sum(link.rate_bps for _, link in topology.neighbours[rack]) / 8
-        result["up", rack] = result["down", rack] = core
+        result["up", rack] = result["down", rack] = sum(link.rate_bps for _, link in topology.neighbours[rack]) / 8
+    for switch, neighbours in topology.neighbours.items():
+        for other, link in neighbours:
+            result["core", switch, other] = link.rate_bps / 8
     return result
 
 
