@@ -11,6 +11,7 @@ import os
 import pathlib
 import random
 import subprocess
+import tempfile
 import time
 from unittest import mock
 
@@ -100,6 +101,16 @@ def commands__runs_that_experiments_share_are_made_once():
         made = cli.make_all(runs, machine, argparse.Namespace(jobs=8), log)
     same([one["said"] for one in made], [run.name for run in runs])
     same(len(begun), len(plan.runs))
+
+
+def commands__keep_a_folder_for_each_run():
+    args = {"set": [], "scale": 0.1, "cc": "swift", "case": None, "seeds": 1, "asked": None, "hosts": None}
+    with tempfile.TemporaryDirectory() as folder, mock.patch.object(uml, "boot", lambda *_, **__: None):
+        for name in ("table3", "fig21", "table3"):
+            for run in cli.Plan(name, argparse.Namespace(**args)).runs:
+                with contextlib.suppress(OSError):  # no guest, no files
+                    uml.execute(run, kernel.Kernel("build", "modules", "6.12"), None, folder)
+        same(sorted(os.listdir(folder)), ["fig21_swift_seed_1", "table3_swift_seed_1"])
 
 
 # --- Stress ---------------------------------------------------------------------------------------------------

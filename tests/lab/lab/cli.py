@@ -141,6 +141,8 @@ class Plan:
             self.seeds = options.seeds or self.experiment.seeds
             self.runs = [uml.prepare(case, cc, seed) for case in self.cases for cc in self.ccs
                          for seed in range(1, self.seeds + 1)]
+            for run in self.runs:
+                run.experiment = name
         except Mistake as mistake:
             raise Mistake(f"{name}: {mistake}") from None
 

@@ -59,6 +59,7 @@ class Run:
     flows: list
     job: dict
     mem_mb: int
+    experiment: str = ""
 
     @property
     def name(self):
@@ -325,7 +326,7 @@ def execute(run, kernel, guests, keep=None, progress=None):
         return result, time.monotonic() - began
     finally:
         if keep:
-            target = pathlib.Path(keep) / re.sub(r"[^\w.-]+", "_", run.name)
+            target = pathlib.Path(keep) / re.sub(r"[^\w.-]+", "_", f"{run.experiment} {run.name}")
             shutil.rmtree(target, ignore_errors=True)
             shutil.copytree(folder, target)
         shutil.rmtree(folder, ignore_errors=True)
