@@ -140,6 +140,20 @@ def samples__give_rates_phases_and_marks():
     near(measure.phase_fairness(samples, run)["min"], 0.8)
     same(measure.rates_at_marks(samples, run), {"at_20ms": 8e6})
     same([measure.spread(samples.fcwnd)["p50"], measure.spread(samples.ecwnd)["p1"]], [2, 3])
+    assert "flow_rate_bps.at_20ms" in measure.known([], [20])
+
+
+def phases__are_those_that_are_measured():
+    """Of four flows a step of 10 ms; some are over before the measurement, and one has nothing to say."""
+    raw = {"topology": {"kind": "star", "hosts": 5}, "load": {"x": {"kind": "join-leave", "senders": 4, "step_ms": 10}},
+           "time": {"warmup_ms": 26, "measure_ms": 24, "sample_us": 1000}}
+    run = run_of(raw)
+    order = sorted(range(4), key=lambda n: run.flows[n].start_ns)
+    data = b"".join(struct.pack("=QIIQII", t * 10**6, flow, 65536, (1000 + 1000 * place) * min(t, 41), 65536, 65536)
+                    for t in range(26, 51) for place, flow in enumerate(order))
+    samples = measure.Samples(data)
+    same([round(index, 3) for index in measure.phase_fairness(samples, run)["all"]], [0.833])
+    same(measure.phase_fairness(samples, run_of(raw | {"time": {**raw["time"], "warmup_ms": 0, "measure_ms": 10}})), None)
 
 
 def metrics__of_a_whole_run():

@@ -320,17 +320,17 @@ def active(flow, start_ns, stop_ns):
 
 
 def phase_fairness(samples, run):
-    """Jain's index in the second half of each phase of two flows or more, of a join-leave."""
+    """Jain's index in the second half of each phase of two flows or more that is measured, of a join-leave."""
     for spec in run.case.spec["load"].values():
         if spec["kind"] != "join-leave":
             continue
-        step = load.ns(spec["step_ms"])
-        found = []
+        step, found = load.ns(spec["step_ms"]), []
         for begin in load.phases(spec):
             half, end = begin + step // 2, begin + step
             rates = [samples.rate_bps(n, half, end) for n, f in enumerate(run.flows) if active(f, begin, end)]
-            if len(rates) > 1 and end <= run.case.duration_ns:
+            if len(rates) > 1 and half >= window(run)[0] and end <= run.case.duration_ns:
                 found.append(jain(rates))
+        found = [index for index in found if index is not None]  # of nothing there is none
         return {"min": min(found), "all": found} if found else None
     return None
 
