@@ -114,6 +114,12 @@ def percentiles__of_a_histogram():
     same([measure.middle(low) for low in (0, 255, 256, 512)], [0, 255, 256, 513])
 
 
+def percentiles__of_values_are_those_of_a_histogram():
+    for values in ([1], [1, 2], [1, 2, 3, 4], list(range(100)), list(range(250))):
+        for percent in (1, 50, 99):
+            same(measure.percentile(values, percent), measure.hist_percentile([(value, 1) for value in values], percent))
+
+
 def times__of_groups():
     groups = measure.parse_lines(b"group=0 rtt_count=2 rtt_sum_ns=300 rtt_min_ns=100 rtt_max_ns=200 rtt_hist=100:1,200:1\n"
                                  b"group=1 rtt_count=1 rtt_sum_ns=150 rtt_min_ns=150 rtt_max_ns=150 rtt_hist=150:1\n")

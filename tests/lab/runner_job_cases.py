@@ -192,6 +192,8 @@ def faults__refuse():
     says(said(link="s0-s1", loss=1), "fault.0.link=s0-s1", "h0-s0, h1-s0, h2-s0", "all, hosts, core")
     says(said(link="all"), "fault.0: expected one of loss, corrupt, reorder, down, avoid")
     says(said(link="all", loss=1.5), "fault.0.loss=1.5", "0 to 1")
+    for key in ("loss", "corrupt", "reorder"):
+        says(said(link="all", **{key: 4e-7}), f"fault.0.{key}=4e-07: expected 0, or 0.000001 to 1")
     says(said(link="all", lost=1), "fault.0.lost", "did you mean loss")
     says(said(link="all", loss=1, flap_ms=3), "fault.0.flap_ms=3", "down=1")
     says(said(link="all", loss=1, reroute_ms=3), "fault.0.reroute_ms=3", "down=1")

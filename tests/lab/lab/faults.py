@@ -34,6 +34,9 @@ def resolve(given):
             raise Mistake(f"{where}.link: missing; expected two ends, as s0-s1, or one of {', '.join(SETS)}")
         if not any(spec[key] for key in EFFECTS):
             raise Mistake(f"{where}: expected one of {', '.join(EFFECTS)} above 0")
+        for key in ("loss", "corrupt", "reorder"):
+            if 0 < spec[key] < 1e-6:
+                raise Mistake(f"{where}.{key}={spec[key]}: expected 0, or 0.000001 to 1")
         for key in ("flap_ms", "reroute_ms"):
             if key in one and not spec["down"]:
                 raise Mistake(f"{where}.{key}={one[key]}: expected down=1")

@@ -17,7 +17,7 @@ MODELS = (IDEAL, *sorted(path.stem for path in FILES.glob("*.toml")))
 
 HOSTS = {
     "model": text(IDEAL, "what hosts cost", MODELS),
-    "noisy": number(0.125, 0, 1, "part of the hosts, chosen at random, that have topology.host.noise_ns; at least one"),
+    "noisy": number(0.125, 0, 1, "part of the hosts, chosen at random, that have topology.host.noise_ns; rounded up"),
 }
 NOISE = ("noise_ns", "noise_every_ns")
 NEED_CORES = ("gro", "rx_usecs", "rx_frames", "irq_ns", "seg_ns", "ack_ns", "timer_ns", "timer_slack_ns", *NOISE)

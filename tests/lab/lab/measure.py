@@ -93,7 +93,7 @@ def jain(values):
 
 
 def percentile(sorted_values, percent):
-    """Nearest rank."""
+    """The least that more than so many percent of all do not exceed, as of a histogram."""
     if not sorted_values:
         return None
     return sorted_values[min(len(sorted_values) - 1, int(percent / 100 * len(sorted_values)))]
