@@ -131,6 +131,20 @@ def figures__have_units():
     same([text.figure(49.5e9, "Gb/s"), text.figure(None, "us"), text.figure(0.91, "")], ["49.5 Gb/s", "-", "0.91"])
 
 
+def read__refuses():
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "x.json"
+        for content, words in ((b"[]", "a result of version 1"), (b"3", "a result of version 1"),
+                               (b"null", "a result of version 1"), (b"{", "not JSON"), (b"\xff", "not JSON"),
+                               (b'{"version": 1, "experiments": {}}', "a result of version 1"),
+                               (b'{"version": 1, "experiments": [3]}', "experiments.0=3: expected a table"),
+                               (b'{"version": 1, "experiments": [{}]}', "experiments.0.experiment=None: expected text"),
+                               (b'{"version": 1, "experiments": [{"experiment": "x", "parameters": 3}]}',
+                                "experiments.0.parameters=3: expected a table")):
+            path.write_bytes(content)
+            says(mistake(results.read, path), str(path), words)
+
+
 def write__leaves_all_or_nothing():
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "a/x.json")

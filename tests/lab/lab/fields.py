@@ -39,7 +39,7 @@ def expected(field):
     if field.kind in ("number", "whole"):
         return f"{'a whole number' if field.kind == 'whole' else 'a number'} from {field.lo} to {field.hi}"
     if field.choices:
-        return "one of " + ", ".join(map(str, field.choices))
+        return "one of " + ", ".join(str(choice) or "none" for choice in field.choices)
     return {"text": "text", "flag": "true or false", "list": "a list", "table": "a table"}[field.kind]
 
 
@@ -63,6 +63,13 @@ def check(where, field, value):
     return value
 
 
+def each(where, field, values):
+    """A list, of which each is what the field says."""
+    for value in check(where, listing(None, ""), values):
+        check(where, field, value)
+    return values
+
+
 def unknown(where, key, allowed, what="unknown key; {}allowed: {}"):
     allowed = list(allowed)
     near = difflib.get_close_matches(key, allowed, 1)
@@ -72,7 +79,7 @@ def unknown(where, key, allowed, what="unknown key; {}allowed: {}"):
 
 def fill(where, fields, given):
     """The table `given`, checked, with defaults for what it leaves out."""
-    for key in given:
+    for key in check(where, table(""), given):
         if key not in fields:
             raise unknown(f"{where}." if where else "", key, fields)
     result = {}

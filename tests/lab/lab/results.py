@@ -7,9 +7,12 @@ import os
 import statistics
 import tempfile
 
-from . import Mistake, laws, measure
+from . import Mistake, fields, laws, measure
 
 VERSION = 1
+# What is read of a result.
+NEEDED = {"experiment": fields.text(None, ""), "parameters": fields.table(""), "runs": fields.listing(None, ""),
+          "summary": fields.listing(None, ""), "expectations": fields.listing(None, "")}
 NO_METRIC = ("cc", "case", "seed", "checks", "plot", "n")
 
 
@@ -189,8 +192,12 @@ def read(path):
     except ValueError as error:
         raise Mistake(f"{path}: not JSON: {error}") from None
     found = content.get("experiments") if isinstance(content, dict) else None
-    if content.get("version") != VERSION or not isinstance(found, list):
+    if not isinstance(found, list) or content.get("version") != VERSION:
         raise Mistake(f"{path}: expected a result of version {VERSION}")
+    for number, one in enumerate(found):
+        for key, field in NEEDED.items():
+            fields.check(f"{path}: experiments.{number}", fields.table(""), one)
+            fields.check(f"{path}: experiments.{number}.{key}", field, one.get(key))
     return found
 
 
