@@ -105,7 +105,7 @@ def build_parser():
 # --- What is asked ---------------------------------------------------------------------
 
 def choose_ccs(given, one):
-    if not given:
+    if given is None:
         return one.ccs
     known = [*one.raw.get("laws", {}), *laws.SOURCES]
     ccs = list(dict.fromkeys(given.split(",")))
@@ -267,7 +267,7 @@ def check_outputs(options):
 
 def asked_tunables(options):
     """A set instead of the testbeds', if one is asked for."""
-    if options.params:
+    if options.params is not None:
         return params.read(options.params)
     return params.DEFAULTS if options.defaults else None
 
@@ -337,7 +337,9 @@ def exec_command(options):
     else:
         raise fields.unknown("topology ", options.topology, [*topology.KINDS, *experiment.ids()],
                              "there is no such topology or experiment; {}there are {}")
-    cc = choose_ccs(options.cc, one)[0]
+    cc, *more = choose_ccs(options.cc, one)
+    if more:
+        raise Mistake(f"--cc {options.cc}: expected one law")
     spec = experiment.cases(one)[0].spec
     if spec["hosts"]["stamps"] == "hardware" and experiment.resolve_law(spec, cc)["law"] == "swift":
         clocks.check_built()
