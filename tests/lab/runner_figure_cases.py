@@ -84,10 +84,11 @@ def ideal__of_a_full_and_of_a_shared_link():
 
 def pools__are_told_to_labload_and_refused():
     t = build(kind="star", hosts=3)
-    says(loads_of({"x": {"kind": "poisson", "size": 9, "pool": 40}}, t)[1][-1], "pool=40")
-    says(mistake(loads_of, {"x": {"kind": "poisson", "size": 9, "pool": 2, "flows": 3}}, t), "load.x.pool=2", "at least flows=3")
-    says(mistake(loads_of, {"x": {"kind": "poisson", "size": 9, "pool": 101}}, t), "load.x.pool=101", "1 to 100")
-    raw = {"topology": {"kind": "star", "hosts": 3}, "load": {"x": {"kind": "poisson", "size": 9, "pool": 40}}}
+    says(loads_of({"x": {"kind": "poisson", "size": 900, "pool": 40}}, t)[1][-1], "pool=40")
+    says(mistake(loads_of, {"x": {"kind": "poisson", "size": 900, "pool": 2, "flows": 3}}, t), "load.x.pool=2",
+         "at least flows=3")
+    says(mistake(loads_of, {"x": {"kind": "poisson", "size": 900, "pool": 101}}, t), "load.x.pool=101", "1 to 100")
+    raw = {"topology": {"kind": "star", "hosts": 3}, "load": {"x": {"kind": "poisson", "size": 900, "pool": 40}}}
     says(mistake(lambda: cases_of(raw=raw | {"time": {"sample_us": 5}})), "load.x.pool=40", "time.sample_us")
 
 

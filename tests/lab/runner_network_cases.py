@@ -175,7 +175,7 @@ def poisson__rate_is_of_the_hosts_lines():
 def poisson__of_other_racks_with_few_peers_is_even():
     for tors, hosts, peers in ((3, 2, 2), (25, 20, 8), (3, 4, 7)):
         t = build(kind="leafspine", tors=tors, hosts_per_tor=hosts)
-        flows, _ = loads_of({"x": {"kind": "poisson", "size": 1, "pattern": "remote", "peers": peers}}, t)
+        flows, _ = loads_of({"x": {"kind": "poisson", "size": 100_000, "pattern": "remote", "peers": peers}}, t)
         same(len({(f.src, f.dst) for f in flows}), t.hosts * peers)
         assert all(t.rack[f.src] != t.rack[f.dst] for f in flows)
         same({[f.dst for f in flows].count(h) for h in range(t.hosts)}, {peers})
@@ -206,4 +206,13 @@ def load__refuses():
     says(mistake(loads_of, {"x": {"kind": "poisson", "cdf": "wkz"}}, t), "load.x.cdf=wkz", "websearch, wka, wkb, wkc")
     says(mistake(loads_of, {"x": {"kind": "pairs", "from": [5], "to": [0]}}, t), "host 5", "0 to 2")
     says(mistake(loads_of, {"x": {"kind": "incst"}}, t), "load.x.kind=incst", "incast")
+    says(mistake(loads_of, {"x": {"kind": "pairs", "from": [1, 2], "to": [0, 2]}}, t),
+         "load.x.to=2: expected hosts that are not in from")
+    says(mistake(loads_of, {"x": {"kind": "pairs", "from": [True], "to": [0]}}, t),
+         "load.x.from: expected a list of hosts")
+    for stop_ms in (1, 5, 5.01):
+        says(mistake(loads_of, {"x": {"kind": "incast", "start_ms": 5, "stop_ms": stop_ms}}, t),
+             f"load.x.stop_ms={stop_ms}: expected more than 5.01, start_ms and spread_us")
+    says(mistake(loads_of, {"x": {"kind": "poisson", "size": 1 << 30, "load": 0.001}}, t),
+         "load.x.load=0.001: 0.017 messages a second; expected 0.1 to 1e+09")
     says(mistake(loads_of, {"x": {"kind": "incast", "flows": 30000}}, t), "60000 flows", "at most 45000")

@@ -12,6 +12,7 @@ WORKLOADS = TOP / "tests/lab/workloads"
 FLOWS_MAX = 45000
 SIZE_MAX = 1 << 30
 TIMES_MS = (0, 10_000_000)
+RATE_MPS = (100, 10**12)  # labload's
 
 FLOW = {
     "sndbuf": whole(0, 0, 1 << 29, "socket's send buffer, bytes; 0 = as it is"),
@@ -84,10 +85,26 @@ def resolve(name, given):
         read_cdf(name, spec["cdf"])
     if spec.get("once") or spec.get("every_ms"):
         check_again(f"load.{name}", spec)
-    for key in ("from", "to"):
-        if kind == "pairs" and not all(isinstance(h, int) for h in spec.get(key) or [""]):
-            raise Mistake(f"load.{name}.{key}: expected a list of hosts")
+    if spec.get("stop_ms"):
+        check_stop(f"load.{name}", spec)
+    if kind == "pairs":
+        check_pairs(f"load.{name}", spec)
     return spec
+
+
+def check_stop(where, spec):
+    latest_ms = spec["start_ms"] + spec["spread_us"] / 1000
+    if spec["stop_ms"] <= latest_ms:
+        raise Mistake(f"{where}.stop_ms={spec['stop_ms']}: expected more than {latest_ms:g}, start_ms and spread_us")
+
+
+def check_pairs(where, spec):
+    for key in ("from", "to"):
+        if not all(isinstance(host, int) and not isinstance(host, bool) for host in spec.get(key) or [""]):
+            raise Mistake(f"{where}.{key}: expected a list of hosts")
+    for host in spec["from"]:
+        if host in spec["to"]:
+            raise Mistake(f"{where}.to={host}: expected hosts that are not in from")
 
 
 def check_again(where, spec):
@@ -264,6 +281,9 @@ def poisson_line(name, spec, topology, group, seed):
     points = cdf_points(name, spec)
     rate_Bps = spec["load"] * topology.hosts * topology.spec["rate_bps"] / 8
     rate_mps = round(rate_Bps / mean_size(points) * 1000)
+    if not RATE_MPS[0] <= rate_mps <= RATE_MPS[1]:
+        raise Mistake(f"load.{name}.load={spec['load']}: {rate_mps / 1000:g} messages a second; expected "
+                      f"{RATE_MPS[0] / 1000:g} to {RATE_MPS[1] / 1000:g}")
     cdf = ",".join(f"{size}:{round(p * 1_000_000)}" for size, p in points)
     return f"poisson group={group} rate_mps={rate_mps} cdf={cdf} pool={spec['pool']} seed={seed * 1000 + group}"
 

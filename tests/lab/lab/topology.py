@@ -245,8 +245,13 @@ def check_places(spec, given):
 def check_props(spec, given):
     if "props_ns" in given and "prop_ns" in given:
         raise Mistake(f"topology.prop_ns={given['prop_ns']}: expected none beside props_ns")
-    for prop in spec["props_ns"]:
-        fields.check("topology.props_ns", whole(None, *PROP, ""), prop)
+    fields.each("topology.props_ns", whole(None, *PROP, ""), spec["props_ns"])
+
+
+def check_weights(text_):
+    weights = text_.split(",")
+    if len(weights) != 8 or not all(weight.isdecimal() and int(weight) <= 1000 for weight in weights):
+        raise Mistake(f"topology.switch.weights={text_}: expected 8 numbers of 0 to 1000, as 1,1,1,1,1,1,1,1")
 
 
 def resolve(given):
@@ -257,6 +262,8 @@ def resolve(given):
     check_props(spec, given)
     for part, known in (("switch", SWITCH), ("host", HOST), ("receiver", HOST)):
         spec[part] = fields.fill(f"topology.{part}", known, spec[part])
+    if spec["switch"].get("weights"):
+        check_weights(spec["switch"]["weights"])
     xoff, xon = (spec["switch"].get(f"pfc_{what}_bytes", 0) for what in ("xoff", "xon"))
     if xon > xoff:
         raise Mistake(f"topology.switch.pfc_xon_bytes={xon}: expected 0 to {xoff}, pfc_xoff_bytes")

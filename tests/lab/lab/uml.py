@@ -102,7 +102,8 @@ def other_laws(spec, t, law, cc):
 def network(spec, t, all_laws, seed):
     """What is true of a job with and without load."""
     law = all_laws[0]
-    law_sysctls = {key: value for one in reversed(all_laws) for key, value in laws.sysctls(one).items()}  # the first one wins
+    # The first one's win.
+    law_sysctls = {key: value for one in reversed(all_laws) for key, value in laws.sysctls(one).items()}
     names = sorted({"reno", "cubic", *(one["law"] for one in all_laws)})
     job = {
         "modules": list(dict.fromkeys(filter(None, (laws.module(one, "MODULES", "KERNEL") for one in all_laws)))),
