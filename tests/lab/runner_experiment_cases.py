@@ -5,6 +5,7 @@ and sets of parameters."""
 import os
 import pathlib
 import tempfile
+from unittest import mock
 
 from lab import experiment, kernel, laws, params, results, text, uml
 from runner_common import RAW, build, cases_of, entry, loads_of, mistake, near, same, says
@@ -101,9 +102,113 @@ def set__refuses():
     says(mistake(experiment.parse_settings, ["abc"]), "--set abc", "KEY=VALUE")
 
 
+def set__refuses_what_is_no_table():
+    for key in ("topology", "hosts", "load", "laws", "time", "measure", "sysctls"):
+        for value in (3, []):
+            says(mistake(cases_of, {key: value}), f"{key}={value}: expected a table")
+    says(mistake(cases_of, {"fault": 3}), "fault=3: expected a list")
+    says(mistake(cases_of, {"laws.x.law": [1]}), "laws.x.law=[1]: expected one of swift, ")
+    says(mistake(cases_of, {"measure.exclude": [[1]]}), "measure.exclude=[1]: expected text")
+    says(mistake(cases_of, {"fault": [[1]]}), "fault.0=[1]: expected a table")
+
+
+def set__refuses_what_the_guest_would():
+    for key, value, words in (("net.ipv4.tcp_ecn", [1], "a whole number or text"),
+                              ("net.ipv4.tcp_ecn", True, "a whole number or text"), ("kernel.printk", 1, "a host's"),
+                              ("tcp_ecn", 1, 'a host\'s, as "net.ipv4.tcp_ecn" = 2'),
+                              ("net.ipv4.tcp_swift.ai_mili", 3, "did you mean net.ipv4.tcp_swift.ai_milli?"),
+                              ("net.ipv4.tcp_swift.ai_milli", 0, "1 to 100000")):
+        says(mistake(cases_of, {f"sysctls.{key}": value}), f"sysctls.{key}", words)
+    wmem = "4096 16384 65536"
+    same(cases_of({"sysctls.net.ipv4.tcp_wmem": wmem})[0].spec["sysctls"], {"net.ipv4.tcp_wmem": wmem})
+    for weights in ("1,2", "1,1,1,1,1,1,1,1,1", "1,1,1,1,1,1,1,x", "1,1,1,1,1,1,1,1001", "1,1,1,1,1,1,1,"):
+        says(mistake(cases_of, {"topology.switch.weights": weights}),
+             f"topology.switch.weights={weights}: expected 8 numbers of 0 to 1000")
+    cases_of({"topology.switch.weights": "0,1,2,3,4,5,6,1000"})
+
+
+def marks__are_in_the_measurement():
+    def said(marks, sample_us=1000):
+        return mistake(cases_of, {"time.marks_ms": marks, "time.sample_us": sample_us})
+    says(said(["a"]), "time.marks_ms=a: expected a number")
+    for mark in (10.5, 110.5):  # warm-up 10 ms, measured for 100
+        says(said([50, mark]), f"time.marks_ms={mark}: expected 11 to 110")
+    says(said([50], sample_us=0), "time.marks_ms=50: expected time.sample_us above 0")
+    same(cases_of({"time.marks_ms": [11, 110], "time.sample_us": 1000})[0].spec["time"]["marks_ms"], [11, 110])
+
+
 def set__values_are_toml():
     same(experiment.parse_settings(["a=1", "b=[1, 2]", "c=text", "d=true", "e=1e9"]),
          {"a": 1, "b": [1, 2], "c": "text", "d": True, "e": 1e9})
+
+
+FILE = """\
+ccs = ["swift"]
+[topology]
+kind = "star"
+[load.x]
+kind = "incast"
+"""
+
+
+def of_file(content, scale=1.0):
+    with tempfile.TemporaryDirectory() as folder, mock.patch.object(experiment, "FILES", pathlib.Path(folder)):
+        (pathlib.Path(folder) / "odd.toml").write_bytes(content if isinstance(content, bytes) else content.encode())
+        return experiment.cases(experiment.read("odd", scale=scale))
+
+
+AXIS = '[[vary]]\nkey = "load.x.flows"\nvalues = [3, 5]\n'
+WRONG = (  # at the file's top, or at its end
+    (b"title = \"\xff\"", "odd.toml: 'utf-8' codec"), ("title", "odd.toml: "),
+    ("vary = [1]\n" + FILE, "vary=1: expected a table"), ("expect = [1]\n" + FILE, "expect=1: expected a table"),
+    ("plot = [1]\n" + FILE, "plot=1: expected a table"), ("column = [1]\n" + FILE, "column=1: expected a table"),
+    (FILE.replace('"swift"', '["swift"]'), "ccs=['swift']: expected text"),
+    ("subject = [1]\n" + FILE, "subject=1: expected text"),
+    (FILE + "[[vary]]\ncases.A = 3", "vary.cases.A=3: expected a table"),
+    (FILE + "[[vary]]\nkey = 3", "vary.key=3: expected text"),
+    (FILE + '[[vary]]\nkey = "load.x.flows"', "vary: expected either key and values, or cases, or factors"),
+    (FILE + '[[vary]]\nfactors = ["a"]', "vary.factors=a: expected a number"),
+    (FILE + AXIS + "full = [3]", "vary.full=3: expected text"),
+    *((FILE + AXIS + f'name = "{name}"', f"vary.name={name}: expected a format")
+      for name in ("{1}", "{x}", "{:zz}", "{", "{0.a}")),
+    (FILE + '[scale]\n"load.x.flows" = "a"', "scale.load.x.flows=a: expected a number"),
+    (FILE + '[scale]\n"load.x" = 1', "load.x={'kind': 'incast'}: expected a number"),
+    (FILE + '[scale]\n"load.x.flow" = 1', "scale.load.x.flow=1: expected a key that is set here"),
+    (FILE + '[load.y]\nkind = "pairs"\nfrom = [1]\nto = [0]\n[scale]\n"load.y.from" = 1',
+     "load.y.from=[1]: expected a number"),
+    (FILE + "[measure]\nexclude = [[1]]", "measure.exclude=[1]: expected text"),
+    (FILE + '[laws.x]\nlaw = ["swift"]', "laws.x.law=['swift']: expected one of swift"),
+    (FILE + "[sysctls]\nnet.ipv4.tcp_ecn = 1", "sysctls.net={'ipv4': {'tcp_ecn': 1}}: expected a host's"),
+    (FILE + '[[plot]]\ny = "jain"\npaper = [1]', "plot.paper=1: expected a table"),
+    (FILE + "[[vary]]\ncases.A = { 3 = 1 }", "3: unknown key"),
+    (FILE + AXIS + 'name = "h"', "vary: case h: there are 2; expected a name of its own for each"),
+    (FILE + "[[vary]]\ncases.a-b = {}\ncases.a = {}\n[[vary]]\ncases.c = {}\ncases.b-c = {}",
+     "vary: case a-b-c: there are 2"),
+)
+
+
+def files__refuse():
+    for content, words in WRONG:
+        for scale in (1.0, 0.5):
+            says(mistake(of_file, content, scale), words)
+    same([case.name for case in of_file(FILE + AXIS)], ["3", "5"])
+
+
+def expectations__of_what_is_not_there_are_refused():
+    def said(**one):
+        rows = "\n".join(f"{key} = {value!r}" for key, value in one.items())
+        return mistake(of_file, f"{FILE}{AXIS}[[expect]]\nwhat = 'x'\n{rows}")
+    says(said(of="swift/3.jian", min=1), "expect.of=swift/3.jian: no metric jian; did you mean jain?")
+    says(said(of="swift/3.jain", over="swift/3.groups.y.jain"), "expect.over=swift/3.groups.y.jain: no metric",
+         "did you mean groups.x.jain?")
+    says(said(of="swift.jain", min=1), "expect.of=swift.jain: no case without a name; there are 3, 5")
+    says(said(of="swift/4.jain", min=1), "expect.of=swift/4.jain: no case 4; there are 3, 5")
+    says(said(of="swft/3.jain", min=1), "expect.of=swft/3.jain: no law swft; there are swift")
+    says(said(of="swift/3.goodput_bps", unit="Gbit/s"), "expect.unit=Gbit/s: expected one of none, Gb/s")
+    says(said(of="swift/3.jain", min=2, max=1), "expect.min=2: expected at most max=1")
+    says(said(of="swift/3.jain", smoke_min=2, smoke_max=1), "expect.smoke_min=2: expected at most smoke_max=1")
+    says(said(of="swift/3.jain", near=1, min=1), "expect.min=1: expected none beside near")
+    says(said(of="swift/3.jain", within=1), "expect.within=1: expected near")
 
 
 def experiments__are_all_sound():
@@ -116,11 +221,6 @@ def experiments__are_all_sound():
             for case in found:
                 for cc in one.ccs:
                     uml.prepare(case, cc, 1)
-            names = {case.name for case in experiment.cases(experiment.read(name))}
-            for wanted in one.raw.get("expect", []):
-                for of in filter(None, (wanted["of"], wanted.get("over"))):
-                    cc, _, case = of.partition(".")[0].partition("/")
-                    assert cc in one.ccs and case in names, f"{name}: {of}: no such run"
 
 
 def smoke__bounds_are_of_what_is_run_small():

@@ -7,7 +7,7 @@ import random
 import re
 import struct
 
-from lab import checks, ideal, measure
+from lab import checks, ideal, measure, results
 from runner_common import build, cases_of, loads_of, mistake, near, run_of, same, says
 
 
@@ -172,6 +172,7 @@ def metrics__of_a_whole_run():
     same([found["loss_ratio"], found["groups"]["x"]["rtt_ns"]["count"]], [0.09, 2])
     same(checks.complaint(checks.checks(files, run)), "")
     json.dumps(found, allow_nan=False)
+    same(results.metrics_of(found).keys() - measure.known(["x"], []), set())
 
 
 def jain__is_of_one_load():

@@ -5,17 +5,22 @@
 Order: the file, then a case's values, then --scale, then --set; the last one wins. What Swift
 has none of by then comes from the testbed's set of tunables (params.py)."""
 
+import collections
 import copy
 import dataclasses
+import difflib
 import fnmatch
 import functools
 import itertools
+import re
 import tomllib
 
-from . import Mistake, TOP, clocks, faults, fields, hosts, ideal, laws, load, params, topology
+from . import Mistake, TOP, clocks, faults, fields, hosts, ideal, laws, load, measure, params, topology
 from .fields import listing, number, table, text, whole
+from .text import UNITS
 
 FILES = TOP / "tests/lab/experiments"
+SWIFT = "net.ipv4.tcp_swift."
 
 FIELDS = {
     "title": text("", "one line"),
@@ -69,14 +74,15 @@ AXIS = {
 EXPECT = {
     "what": text(None, "of which figure"), "of": text(None, "LAW[/CASE].METRIC; a * in CASE: one expectation for each that it fits"),
     "over": text("", "divided by"),
-    "paper": number(None, -1e18, 1e18, "the paper's figure"), "unit": text("", "that figures are shown in"),
+    "paper": number(None, -1e18, 1e18, "the paper's figure"),
+    "unit": text("", "that figures are shown in", ("", *UNITS)),
     "min": number(None, -1e18, 1e18, ""), "max": number(None, -1e18, 1e18, ""),
     "near": number(None, -1e18, 1e18, ""), "within": number(0.1, 0, 10, "of near, relative"),
     "smoke_min": number(None, -1e18, 1e18, "at a scale below 1"), "smoke_max": number(None, -1e18, 1e18, ""),
 }
 COLUMN = {
     "heading": text(None, "of the table, before the usual ones"), "metric": text(None, "as in the result"),
-    "unit": text("", "that figures are shown in"), "digits": whole(2, 0, 6, "behind the point"),
+    "unit": text("", "that figures are shown in", ("", *UNITS)), "digits": whole(2, 0, 6, "behind the point"),
 }
 PLOT = {
     "title": text("", ""), "x": text("", "an axis's key, or its name"), "y": text(None, "metric"),
@@ -197,6 +203,29 @@ def equal_share_ms(spec):
     return 1000 * packets * flows * packet_bits / (topology_["receiver_rate_bps"] or topology_["rate_bps"])
 
 
+def check_marks(time):
+    """Each has a sample before it, and the measurement around."""
+    first_ms = time["warmup_ms"] + time["sample_us"] / 1000
+    last_ms = time["warmup_ms"] + time["measure_ms"]
+    for mark in fields.each("time.marks_ms", number(None, 0, 20_000_000, ""), time["marks_ms"]):
+        if not time["sample_us"]:
+            raise Mistake(f"time.marks_ms={mark}: expected time.sample_us above 0")
+        if not first_ms <= mark <= last_ms:
+            raise Mistake(f"time.marks_ms={mark}: expected {first_ms:g} to {last_ms:g}, in the measurement")
+
+
+def check_sysctls(values):
+    """What can be told of them before there is a kernel: its other names are the guest's to refuse."""
+    for name, value in values.items():
+        where = f"sysctls.{name}"
+        if not re.fullmatch(r"net(\.[\w-]+){2,}", name):
+            raise Mistake(f"{where}={value}: expected a host's, as \"net.ipv4.tcp_ecn\" = 2")
+        if not isinstance(value, (int, str)) or isinstance(value, bool):
+            raise Mistake(f"{where}={value}: expected a whole number or text")
+        if name.startswith(SWIFT):
+            fields.fill("sysctls", {SWIFT + key: field for key, field in laws.tunables("swift").items()}, {name: value})
+
+
 def resolve_spec(raw):
     """All of an experiment's parameters, checked, with defaults."""
     asked = fields.fill("hosts", HOSTS, raw.get("hosts", {}))
@@ -212,6 +241,7 @@ def resolve_spec(raw):
         "sysctls": raw.get("sysctls", {}),
         "fault": faults.resolve(raw.get("fault", [])),
     }
+    fields.each("measure.exclude", text(None, ""), spec["measure"]["exclude"])
     spec["time"]["measure_ms"] = max(spec["time"]["measure_ms"], equal_share_ms(spec))
     if spec["time"]["drain_ms"] >= spec["time"]["measure_ms"]:
         raise Mistake(f"time.drain_ms={spec['time']['drain_ms']}: expected less than measure_ms={spec['time']['measure_ms']}")
@@ -221,22 +251,35 @@ def resolve_spec(raw):
     for name, one in spec["load"].items():
         if spec["time"]["sample_us"] and one.get("pool", 0) > one.get("flows", 1):
             raise Mistake(f"load.{name}.pool={one['pool']}: expected flows={one['flows']}, where time.sample_us samples them")
+    check_marks(spec["time"])
+    check_sysctls(spec["sysctls"])
     hosts.check(spec)
     clocks.check(spec)
     return spec
 
 
+def case_name(pattern, value):
+    try:
+        return pattern.format(value)
+    except (ValueError, LookupError, AttributeError, TypeError):
+        raise Mistake(f"vary.name={pattern}: expected a format of Python's for {value}, as {{}} or {{:g}}") from None
+
+
 def axis_values(axis, whole_=True):
     """[(name, {key: value})] of one axis."""
     axis = fields.fill("vary", AXIS, axis)
-    if ("key" in axis) + bool(axis["cases"]) + bool(axis["factors"]) != 1:
+    forms = ({"key", "values"}, {"cases"}, {"factors"})
+    if {key for key in set.union(*forms) if axis.get(key)} not in forms:
         raise Mistake("vary: expected either key and values, or cases, or factors")
+    fields.each("vary.full", text(None, ""), axis["full"])
     if axis["factors"]:
-        result = params.times(axis["factors"], whole_)
+        result = params.times(fields.each("vary.factors", number(None, 0.001, 1000, ""), axis["factors"]), whole_)
     elif "key" in axis:
-        result = [(axis["name"].format(value), {axis["key"]: value}) for value in axis["values"]]
+        result = [(case_name(axis["name"], value), {axis["key"]: value}) for value in axis["values"]]
     else:
         result = list(axis["cases"].items())
+        for name, setting in result:
+            fields.check(f"vary.cases.{name}", table(""), setting)
     for name, _ in result:
         if "." in name:
             raise Mistake(f"vary: case {name}: expected a name with no dot; axis.name formats a value")
@@ -251,33 +294,96 @@ def scaled(spec, floors, factor, keep):
     """Multiplies what may shrink, down to its floor; keys of --set stay."""
     for key, floor in floors.items():
         value = look_up(spec, key)
-        if value and key not in keep and not isinstance(value, str):
+        if value and key not in keep:
             small = max(floor, value * factor)
             assign(spec, key, min(value, max(1, round(small)) if isinstance(value, int) else small))
 
 
+def settings_of(raw):
+    """What each value of an axis sets."""
+    return [setting for axis in raw.get("vary", []) for _, setting in axis_values(axis)]
+
+
+def check_scale(raw):
+    """What may shrink is a number, in the file or in a case."""
+    settings = settings_of(raw)
+    for key, floor in raw.get("scale", {}).items():
+        fields.check(f"scale.{key}", number(None, 0, 1e18, ""), floor)
+        values = [look_up(raw, key), *(setting.get(key) for setting in settings)]
+        for value in values:
+            if value is not None:
+                fields.check(f"scale.{key}: {key}", number(None, -1e18, 1e18, ""), value)
+        if values.count(None) == len(values):
+            raise Mistake(f"scale.{key}={floor}: expected a key that is set here")
+
+
 def check_file(raw):
     fields.fill("", FIELDS, raw)
+    for key in ("ccs", "subject"):
+        fields.each(key, text(None, ""), raw.get(key, []))
     for kind, known in (("expect", EXPECT), ("column", COLUMN), ("plot", PLOT)):
         for one in raw.get(kind, []):
             fields.fill(kind, known, one)
     for one in raw.get("expect", []):
         if not {"what", "of"} <= one.keys():
             raise Mistake("expect: what and of are needed")
+    for one in raw.get("plot", []):
+        fields.each("plot.paper", table(""), one.get("paper", []))
     for one in raw.get("column", []):
         if not {"heading", "metric"} <= one.keys():
             raise Mistake("column: heading and metric are needed")
+    check_scale(raw)
     params.check_subject(raw)
+
+
+def case_names(raw, whole_=True):
+    axes = (axis_values(axis, whole_) for axis in raw.get("vary", []))
+    names = ["-".join(name for name, _ in combination) for combination in itertools.product(*axes)]
+    for name, count in collections.Counter(names).items():
+        if count > 1:
+            raise Mistake(f"vary: case {name}: there are {count}; expected a name of its own for each")
+    return names
+
+
+def check_bounds(one):
+    for low, high in (("min", "max"), ("smoke_min", "smoke_max")):
+        if low in one and high in one and one[low] > one[high]:
+            raise Mistake(f"expect.{low}={one[low]}: expected at most {high}={one[high]}")
+    for key in ("min", "max"):
+        if key in one and "near" in one:
+            raise Mistake(f"expect.{key}={one[key]}: expected none beside near")
+    if "within" in one and "near" not in one:
+        raise Mistake(f"expect.within={one['within']}: expected near")
+
+
+def check_expected(raw):
+    """That there is what is expected, so that a slip of the pen does not turn it off."""
+    names, settings = case_names(raw), settings_of(raw)
+    loads = {*raw.get("load", {}), *(key.split(".")[1] for one in settings for key in one if key.startswith("load."))}
+    lists = [raw.get("time", {}).get("marks_ms"), *(one.get("time.marks_ms") for one in settings)]
+    marks = [mark for one in lists if isinstance(one, list) for mark in one if isinstance(mark, (int, float))]
+    known = measure.known(loads, marks)
+    for one in raw["expect"]:
+        check_bounds(one)
+        for key in ("of", "over"):
+            if not one.get(key):
+                continue
+            where, (run, _, metric) = f"expect.{key}={one[key]}", one[key].partition(".")
+            law, _, case = run.partition("/")
+            if law not in raw.get("ccs", []):
+                raise Mistake(f"{where}: no law {law}; there are {', '.join(raw.get('ccs', []))}")
+            if case not in names:
+                raise Mistake(f"{where}: no case {case or 'without a name'}; there are {', '.join(names)}")
+            if metric not in known:
+                near = difflib.get_close_matches(metric, sorted(known), 1)
+                raise Mistake(f"{where}: no metric {metric}; " + (f"did you mean {near[0]}? " if near else "")
+                              + "all are in tests/lab/experiments/README.md")
 
 
 def expand(raw):
     """An expectation for each case that the pattern in `of` fits; a * in `over` is the same case. Those that
     are only run whole have no bounds at other scales."""
-    def names(whole_):
-        axes = (axis_values(axis, whole_) for axis in raw.get("vary", []))
-        return ["-".join(name for name, _ in combination) for combination in itertools.product(*axes)]
-
-    always = set(names(False))
+    always = set(case_names(raw, False))
     result = []
     for one in raw.get("expect", []):
         law, _, rest = one["of"].partition("/")
@@ -285,9 +391,9 @@ def expand(raw):
         if "*" not in pattern:
             result.append(one)
             continue
-        fitting = fnmatch.filter(names(True), pattern)
+        fitting = fnmatch.filter(case_names(raw), pattern)
         if not fitting:
-            raise Mistake(f"expect.of={one['of']}: no case fits; there are {', '.join(names(True))}")
+            raise Mistake(f"expect.of={one['of']}: no case fits; there are {', '.join(case_names(raw))}")
         for name in fitting:
             here = one if name in always else {key: one[key] for key in one if not key.startswith("smoke_")}
             result.append({**here, "what": f"{name}: {one['what']}", "of": f"{law}/{name}.{metric}",
@@ -310,6 +416,7 @@ def cases(experiment):
             if split_key(key)[0] not in ("topology", "hosts", "load", "laws", "time", "measure", "sysctls", "fault"):
                 raise Mistake(f"--set {key}: expected a key of topology, hosts, load, laws, time, measure, sysctls or fault")
             assign(raw, key, value)
+        fields.fill("", FIELDS, raw)
         params.apply(raw, experiment.tunables)
         result.append(Case("-".join(name for name, _ in combination), values, resolve_spec(raw)))
     return result
@@ -334,8 +441,9 @@ def read(name, settings=None, scale=1.0, asked=None):
         raw = tomllib.loads(path.read_text(encoding="utf-8"))
         check_file(raw)
         raw["expect"] = expand(raw)
+        check_expected(raw)
         return Experiment(name, raw, settings or {}, scale, asked)
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # no TOML, or no text
         raise Mistake(f"{path.name}: {error}") from None
     except Mistake as mistake:
         raise Mistake(f"{path.name}: {mistake}") from None

@@ -32,7 +32,7 @@ def values(model):
     try:
         given = tomllib.loads(path.read_text(encoding="utf-8"))
         fields.fill("", topology.HOST, given)
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # no TOML, or no text
         raise Mistake(f"{path.name}: {error}") from None
     except Mistake as mistake:
         raise Mistake(f"{path.name}: {mistake}") from None
@@ -41,6 +41,7 @@ def values(model):
 
 def apply(given, model):
     """A [topology] table with the model's values where it has none of its own."""
+    fields.check("topology", fields.table(""), given)
     own = values(model)
     if not own:
         return given

@@ -96,9 +96,7 @@ def check_windows(name, known, values):
 def resolve(name, given):
     """The law called `name` in an experiment: {"law": base, its given tunables, ...}."""
     base = given.get("law", name)
-    if base not in SOURCES:
-        what = f"laws.{name}.law={base}" if "law" in given else f"cc={name}"
-        raise Mistake(f"{what}: expected one of {', '.join(SOURCES)}")
+    fields.check(f"laws.{name}.law" if "law" in given else "cc", fields.text(None, "", tuple(SOURCES)), base)
     rest = {key: value for key, value in given.items() if key != "law"}
     filled = fields.fill(f"laws.{name}", tunables(base) | COMMON, rest)
     check_order(name, filled)

@@ -25,7 +25,9 @@ truth          of Swift's samples: how far each delay is off (error_ns; error_ra
 """
 
 import functools
+import itertools
 import json
+import re
 import struct
 
 from . import ideal, load
@@ -34,6 +36,29 @@ from .ideal import HEADERS_BYTES, wire_bytes
 NEVER = 1 << 64
 OPEN_LOADS = ("poisson", "bursts")
 SERIES_POINTS, SERIES_FLOWS, CDF_POINTS = 200, 50, 120
+TIMES = "{rtt_ns,fct_ns}.{avg,p1,p50,p99,p999,max,count}"
+METRICS = (
+    "{goodput_bps,goodput_host_bps,loss_ratio,start_loss_ratio,jain,share_ratio,unfinished}", TIMES,
+    "slowdown.{A,B,C,D,all}.{p50,p99,count}", "queue_bytes.{max,mean,p99}", "switch_bytes.max", "uplinks.imbalance",
+    "pauses.{count,longest_ratio}", "host.{cpu_ratio,segment_frames,interrupts_hz}",
+    "ideal.{goodput_bps,goodput_host_bps,ratio}", "law.{fabric_ns,endpoint_ns,target_ns}.{p1,p50,p99}",
+    "law.endpoint_limited", "windows.{fcwnd,ecwnd}.{p1,p50,p99}", "phases.min",
+    "counters.{retrans,rtos,messages,drops,start_drops,marks,rx_missed,events,hops,idle_flows,opened,met_busy}",
+    "truth.samples", "truth.{hardware_ratio,none_ratio}.{local,remote}",
+    "truth.{local,remote,endpoint,rtt,fabric}.{count,within_ratio}",
+    "truth.{local,remote,endpoint,rtt,fabric}.error_ns.{avg,p50,p99,max}",
+    "truth.{local,remote,endpoint,rtt,fabric}.error_ratio.{p50,p99}",
+)
+LOAD_METRICS = ("{goodput_bps,jain,share_ratio}", TIMES, "fct_ratio.{p50,p99,p999,max}")
+
+
+def known(loads, marks_ms):
+    """All that metrics() may tell of a run with these."""
+    patterns = [*METRICS, *(f"groups.{load_}.{one}" for load_ in loads for one in LOAD_METRICS),
+                *(f"flow_rate_bps.{mark_name(mark)}" for mark in marks_ms)]
+    parts = (re.split(r"{(.*?)}", pattern) for pattern in patterns)
+    choices = ([part.split(",") if i % 2 else [part] for i, part in enumerate(one)] for one in parts)
+    return {"".join(words) for one in choices for words in itertools.product(*one)}
 
 
 # --- Parsing --------------------------------------------------------------------------
@@ -335,6 +360,10 @@ def phase_fairness(samples, run):
     return None
 
 
+def mark_name(mark):
+    return f"at_{mark:g}ms".replace(".", "_")
+
+
 def rates_at_marks(samples, run):
     """The mean rate of the flows that are on from then to the end, in 5 ms (or less) before each mark."""
     result = {}
@@ -342,7 +371,7 @@ def rates_at_marks(samples, run):
     for mark in run.case.spec["time"]["marks_ms"] if on else []:
         at = load.ns(mark)
         width = min(5_000_000, at)
-        result[f"at_{mark:g}ms".replace(".", "_")] = sum(samples.rate_bps(n, at - width, at) for n in on) / len(on)
+        result[mark_name(mark)] = sum(samples.rate_bps(n, at - width, at) for n in on) / len(on)
     return result or None
 
 
