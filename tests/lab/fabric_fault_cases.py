@@ -52,7 +52,8 @@ def faults(module):
         stats = Stats()
         wrong = stats.sum("ports", "rx_crc_errors")
         near("corrupted before a switch: it throws them away, within 5 sigma", wrong, count // 4, round(5 * sigma))
-        same("  and sends the others on", (stats.ports["s0", "h1"]["tx_pkts"], stats.hosts[1]["rx_pkts"], stats.balance()),
+        sent_on = stats.ports["s0", "h1"]["tx_pkts"]
+        same("  and sends the others on", (sent_on, stats.hosts[1]["rx_pkts"], stats.balance()),
              (count - wrong, count - wrong, 0))
         control("fault link=0")
         control("fault link=1 loss_ppm=1000000")
@@ -88,6 +89,10 @@ def faults(module):
         source.close()
 
 
+def fabric_now():
+    return measure.parse_fabric(read(fn.FABRIC + "stats"))
+
+
 def loss_ratio(module):
     """A link's loss is that of the data that was sent, however many ACKs there are."""
     acks = []
@@ -97,12 +102,12 @@ def loss_ratio(module):
                 host.run("ip", "route", "replace", "10.0.0.0/8", "dev", "eth0", "quickack", str(quickack))
             control("fault link=0 loss_ppm=10000")
             fabric_load.tcp(net)
-            fabric = measure.parse_fabric(read(fn.FABRIC + "stats"))
+            fabric = fabric_now()
             sigma = (0.01 * 0.99 / fabric["fabric"]["data_sent"]) ** 0.5
             near(f"1 % are lost, with quickack={quickack}, within 5 sigma", measure.loss_ratio(fabric), 0.01, 5 * sigma)
             acks.append(fabric["hosts"][1]["tx_pkts"])
             control("reset")
-            same("  of nothing there is none", measure.loss_ratio(measure.parse_fabric(read(fn.FABRIC + "stats"))), None)
+            same("  of nothing there is none", measure.loss_ratio(fabric_now()), None)
     ok("  the ACKs were more with it", acks[1] > 1.2 * acks[0], acks)
 
 

@@ -34,7 +34,8 @@ def load_depth(module):
     """RPCs that start again while some are under way: 8 ms each, every 2 ms."""
     flow = f"flow group=0 src=1 dst=0 mode=rpc size=1000000 depth=3 stop_ns={MS} every_ns={2 * MS}"
     with loaded(module, f"start_ns=1 stop_ns={100 * MS}", flow):
-        messages = [(start, done or 1 << 62) for _, _, start, done, _ in struct.iter_unpack("=IIQQQ", read(LOAD + "messages"))]
+        records = struct.iter_unpack("=IIQQQ", read(LOAD + "messages"))
+        messages = [(start, done or 1 << 62) for _, _, start, done, _ in records]
     outstanding = [sum(start <= at < done for start, done in messages) for at, _ in messages]
     same("no more requests are outstanding than its depth", max(outstanding), 3)
     ok("  and it starts again", len(messages) > 6, messages)
@@ -45,10 +46,11 @@ def load_samples(module):
     flows = [f"flow group=0 src=1 dst=0 mode=stream{late}" for late in ("", f" open=start start_ns={5 * MS}")]
     with loaded(module, f"start_ns={MS} stop_ns={20 * MS} sample_ns={MS}", *flows):
         samples = [one for one in struct.iter_unpack("=QIIQII", read(LOAD + "samples")) if one[1] == 1]
-    same("a connection is sampled before it is there: zeros", [one[2:] for one in samples if one[0] < 5 * MS], [(0, 0, 0, 0)] * 4)
-    ok("  and then as any", len(samples) == 20 and all(cwnd and received for _, _, cwnd, received, _, _ in samples[6:]), samples)
-    same("  and has no window before", len(measure.Samples(b"".join(struct.pack("=QIIQII", *one) for one in samples)).fcwnd),
-         sum(one[2] > 0 for one in samples))
+    early = [one[2:] for one in samples if one[0] < 5 * MS]
+    same("a connection is sampled before it is there: zeros", early, [(0, 0, 0, 0)] * 4)
+    ok("  and then as any", len(samples) == 20 and all(one[2] and one[3] for one in samples[6:]), samples)
+    windows = measure.Samples(b"".join(struct.pack("=QIIQII", *one) for one in samples)).fcwnd
+    same("  and has no window before", len(windows), sum(one[2] > 0 for one in samples))
 
 
 CASES = (load_depth, load_samples)

@@ -49,7 +49,8 @@ def wakes_of_seeds(module):
             time.sleep(2 * limit_ns / 1e9)
             waits[seed] = [one.software_ns - one.hardware_ns for host in net.hosts[1:] for one in host.received()]
     same("each host woke once", [len(one) for one in waits.values()], [16] * 5)
-    alike = {(a, b): sum(abs(x - y) < 100 for x, y in zip(waits[a], waits[b])) for a, b in itertools.combinations(waits, 2)}
+    alike = {(a, b): sum(abs(x - y) < 100 for x, y in zip(waits[a], waits[b]))
+             for a, b in itertools.combinations(waits, 2)}
     ok("  with another seed at another time", max(alike.values()) < 3, alike)
     ordered = [sum(x < y for x, y in zip(one, one[1:])) for one in waits.values()]
     ok("  in an order that is not that of their numbers", all(2 < up < 13 for up in ordered), ordered)

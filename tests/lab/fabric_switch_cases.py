@@ -39,8 +39,9 @@ def conservation(module):
         same("nor at its end", (last.balance(), last.fabric["in_flight"], last.sum("ports", "qlen_bytes"),
                                 last.sum("switches", "used_bytes")), (0, 0, 0, 0))
         counts = {(part, key): last.sum(part, key) for part, key in (
-            ("ports", "drops"), ("ports", "lost"), ("ports", "rx_crc_errors"), ("hosts", "rx_crc_errors"), ("hosts", "rx_missed"),
-            ("hosts", "rx_pkts"), ("switches", "ttl_expired"), ("switches", "no_route"), ("ports", "reordered"))}
+            ("ports", "drops"), ("ports", "lost"), ("ports", "rx_crc_errors"), ("hosts", "rx_crc_errors"),
+            ("hosts", "rx_missed"), ("hosts", "rx_pkts"), ("switches", "ttl_expired"), ("switches", "no_route"),
+            ("ports", "reordered"))}
         ok("and each cause has its frames", all(counts.values()), counts)
         hist_ns = [sum(int(part.split(":")[1]) for part in one["hist"].split(",")) == one["time_ns"]
                    for one in last.ports.values()]

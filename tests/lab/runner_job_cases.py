@@ -77,16 +77,19 @@ def laws__of_loads_are_told_to_the_hosts():
         return run_of({"topology": {"kind": "star", "hosts": 3}, "load": loads, "laws": laws_}, cc).job
 
     told = job("cubic", "swift", swift={"ai_milli": 7})
-    same({key: told["host_sysctls"].get(f"net.ipv4.{key}") for key in ("tcp_congestion_control", "tcp_swift.ai_milli", "tcp_swift.echo")},
-         {"tcp_congestion_control": "cubic", "tcp_swift.ai_milli": 7, "tcp_swift.echo": 1})
+    wanted = {"tcp_congestion_control": "cubic", "tcp_swift.ai_milli": 7, "tcp_swift.echo": 1}
+    same({key: told["host_sysctls"].get(f"net.ipv4.{key}") for key in wanted}, wanted)
     same(sorted(line.split()[5] for line in told["load"]), ["cc=cubic"] * 2 + ["cc=swift"] * 2)
     same(job("swift", "dctcp")["host_sysctls"]["net.ipv4.tcp_ecn"], 1)
     says(job("cubic", "timely", timely={"hai_n": 2})["modules"][-1], "timely.ko hai_n=2")
     same(job("v0", "swift", v0={"law": "swift"})["modules"][1:], ["MODULES/tcp_swift.ko"])
     says(mistake(job, "cubic", "v0"), "load.y.law=v0", "one of swift, ")
-    says(mistake(lambda: job("v0", "swift", v0={"law": "swift", "split": 0})), "load.y.law=swift: its split is not set; expected 0", "of v0")
-    says(mistake(lambda: job("v0", "timely", v0={"law": "timely", "hai_n": 3})), "load.y.law=timely: its hai_n is not set; expected 3")
-    says(mistake(lambda: job("swift", "dctcp", dctcp={"quickack": 1})), "load.y.law=dctcp: its quickack is 1; expected 0", "of swift")
+    says(mistake(lambda: job("v0", "swift", v0={"law": "swift", "split": 0})),
+         "load.y.law=swift: its split is not set; expected 0", "of v0")
+    says(mistake(lambda: job("v0", "timely", v0={"law": "timely", "hai_n": 3})),
+         "load.y.law=timely: its hai_n is not set; expected 3")
+    says(mistake(lambda: job("swift", "dctcp", dctcp={"quickack": 1})),
+         "load.y.law=dctcp: its quickack is 1; expected 0", "of swift")
 
 
 def hosts__are_alike_for_all_laws():
