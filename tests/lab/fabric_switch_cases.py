@@ -241,4 +241,20 @@ def routes(module):
             same(f"{given['kind']}: all {len(want)} pairs, each on a shortest path", got, want)
 
 
-CASES = (conservation, buffers, used, classes, routes)
+def tiers(module):
+    """Which of its ways a switch chooses says nothing of what the one before chose; with the seed at which, of those
+    below 60000, it said most when the hash was one of the flow's xor the salt."""
+    count, ways = 4000, range(4)
+    links = [f"h0 s0 {G}", f"h1 s9 {G}", *(f"s0 s{1 + i} {G}" for i in ways), *(f"s{5 + i} s9 {G}" for i in ways),
+             *(f"s{1 + i} s{5 + k} {G}" for i in ways for k in ways)]
+    with Net(module, ["txq_pkts=8192"] * 2, ["seed=32918"] * 10, links) as net:
+        net.hosts[0].send(*(frame(0, 1, 100, sport=i) for i in range(count)))
+        time.sleep(0.1)
+        ports = Stats().ports
+        got = {i: [ports[f"s{1 + i}", f"s{5 + k}"]["tx_pkts"] for k in ways] for i in ways}
+        even = all(abs(n - sum(row) / 4) < 5 * (sum(row) * 0.25 * 0.75) ** 0.5 for row in got.values() for n in row)
+        ok("ECMP: of two tiers each is even for what comes from each way of the other (5 sigma)", even, got)
+        same("  and all arrive", sum(map(sum, got.values())), count)
+
+
+CASES = (conservation, buffers, used, classes, routes, tiers)

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
 /* A switch that routes: TTL, the choice of a port, and who may use the buffer. */
-#include <linux/hash.h>
 #include <linux/ip.h>
 #include <linux/ipv6.h>
 #include <net/ip.h>
@@ -55,7 +54,7 @@ static struct fab_port *fab_route(struct fab_switch *sw, u32 host, u32 hash)
 	if (n > 1 && sw->spray)
 		choice = prandom_u32_state(&sw->rnd);
 	else
-		choice = hash_32(hash ^ sw->salt, 32);
+		choice = jhash_2words(hash, sw->salt, 0);
 	return sw->ports[sw->routes.ports[last->id * sw->n_ports + reciprocal_scale(choice, n)]];
 }
 
