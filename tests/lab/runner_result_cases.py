@@ -104,6 +104,16 @@ def report__has_nothing_set_beside_it():
         says(mistake(cli.beside, [result("t1", 0, 1)], path), path, "x has scale 0.5; expected 1")
 
 
+def tables__name_the_load_of_an_index():
+    def headings(**metrics):
+        summary = results.summarise(results.by_law([entry(goodput_bps=1e9, **metrics)]))
+        return re.split(r"\s{2,}", text.rows_table({"columns": [], "summary": summary}).splitlines()[0])[1:]
+
+    same(headings(groups={"x": {"jain": 0.5}, "y": {"jain": 0.9}}), ["goodput Gb/s", "Jain x", "Jain y"])
+    same(headings(jain=0.5, groups={"x": {"jain": 0.5}}), ["goodput Gb/s", "Jain"])
+    same(headings(groups={"x": {"jain": None}}), ["goodput Gb/s"])
+
+
 def plots__name_each_line_or_laws_and_cases():
     def names(laws, cases):
         runs = [{"cc": cc, "case": case, "plot": {"flow_bps": [1, 3]}} for cc in laws for case in cases]

@@ -21,10 +21,19 @@ def cell(value, divisor, digits):
     return shown
 
 
+def usual_columns(result):
+    """With Jain's index of each load, where that of all tells nothing."""
+    metrics = dict.fromkeys(metric for row in result["summary"] for metric in row["metrics"])
+    loads = [metric.split(".")[1] for metric in metrics if metric.startswith("groups.") and metric.endswith(".jain")]
+    split = [(f"Jain {name}", f"groups.{name}.jain", 1, 4) for name in loads]
+    at = [metric for _, metric, *_ in COLUMNS].index("jain")
+    return COLUMNS if "jain" in metrics else COLUMNS[:at] + split + COLUMNS[at + 1:]
+
+
 def columns_of(result):
     """The experiment's own, and those that any row has."""
     own = [(c["heading"], c["metric"], UNITS.get(c.get("unit", ""), 1), c.get("digits", 2)) for c in result.get("columns", [])]
-    return [c for c in own + COLUMNS if any(c[1] in row["metrics"] for row in result["summary"])]
+    return [c for c in own + usual_columns(result) if any(c[1] in row["metrics"] for row in result["summary"])]
 
 
 def layout(rows):
