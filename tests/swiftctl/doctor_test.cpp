@@ -403,6 +403,8 @@ TEST(doctor, a_variant_in_the_place_of_the_module)
 		EXPECT_EQ(find(findings, "default-cc")->fix, fix);
 	}
 	EXPECT_EQ(find(look(s), "module")->severity, Severity::fail);
+	s.files["/proc/sys/net/ipv4/tcp_available_congestion_control"] = "reno cubic bpf_timely\n"; // takes no clocks
+	EXPECT_EQ(find(look(s), "module")->seen, "not loaded; in BPF: bpf_timely");
 }
 
 TEST(doctor, a_peer_is_measured)

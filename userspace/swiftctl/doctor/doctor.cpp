@@ -298,14 +298,24 @@ private:
 			    why + "; the kernel has no faster one here: dmesg says why not tsc");
 	}
 
-	// What runs Swift in the module's place.
-	[[nodiscard]] bool by_bpf() const { return !module_loaded(system_) && !bpf_.variants.empty(); }
+	// What runs in the module's place: by the names that ours have, as not all take clocks.
+	[[nodiscard]] std::set<std::string> stand_ins() const
+	{
+		if (module_loaded(system_))
+			return {};
+		std::set<std::string> names(bpf_.variants.begin(), bpf_.variants.end());
+		const auto available = read_sysctl(system_, "net.ipv4.tcp_available_congestion_control");
+
+		for (std::string &name : available ? words(*available) : std::vector<std::string>())
+			if (name.starts_with("bpf_"))
+				names.insert(std::move(name));
+		return names;
+	}
 
 	void module()
 	{
-		if (by_bpf()) {
-			add(Severity::ok, "module",
-			    fmt::format("not loaded; in BPF: {}", fmt::join(bpf_.variants, ", ")));
+		if (const auto names = stand_ins(); !names.empty()) {
+			add(Severity::ok, "module", fmt::format("not loaded; in BPF: {}", fmt::join(names, ", ")));
 			return;
 		}
 		if (!module_loaded(system_)) {
@@ -357,22 +367,25 @@ private:
 			add(Severity::fail, "default-cc", now.error().text());
 			return;
 		}
-		const std::vector<std::string> ours = by_bpf() ? bpf_.variants : std::vector{std::string(cc_name)};
+		std::set<std::string> ours = stand_ins();
+		const bool by_bpf = !ours.empty();
 
-		if (std::find(ours.begin(), ours.end(), *now) != ours.end()) {
+		if (!by_bpf)
+			ours.emplace(cc_name);
+		if (ours.contains(*now)) {
 			add(Severity::ok, "default-cc", *now);
 			return;
 		}
 
 		const auto list = allowed ? words(*allowed) : std::vector<std::string>();
-		const bool may_ask =
-			std::find_first_of(list.begin(), list.end(), ours.begin(), ours.end()) != list.end();
+		const bool may_ask = std::any_of(list.begin(), list.end(),
+						 [&](const std::string &name) { return ours.contains(name); });
 		const std::string names = fmt::format("{}", fmt::join(ours, ", "));
 
 		add(Severity::warn, "default-cc", *now,
 		    may_ask ? fmt::format("only sockets that ask for {} get it", names) :
 			      fmt::format("new connections do not use {}, and only root may ask for it", names),
-		    by_bpf() ? fmt::format("sysctl -w {}={}", default_cc_sysctl, ours.front()) : "swiftctl enable");
+		    by_bpf ? fmt::format("sysctl -w {}={}", default_cc_sysctl, *ours.begin()) : "swiftctl enable");
 	}
 
 	void tcp_options()
