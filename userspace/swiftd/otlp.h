@@ -54,6 +54,7 @@ private:
 	double before_s_; // when it was read
 };
 
+// @starts: of these sums; this is its next reading.
 [[nodiscard]] std::string otlp_metrics(std::span<const MetricFamily> families, const HostFacts &facts, OtlpStarts &starts, double now_s);
 [[nodiscard]] std::string otlp_logs(std::span<const GoneFlow> flows, const HostFacts &facts, double now_s);
 

@@ -504,7 +504,7 @@ bool FlowTable::come_back(FlowRow &row)
 }
 
 // What is not there any more has ended, or is out of sight for a while.
-void FlowTable::part(const std::vector<FlowRow> &before)
+void FlowTable::part()
 {
 	std::unordered_set<std::string_view> whole;
 	const auto ended = [&](const FlowRow &row) {
@@ -526,8 +526,8 @@ void FlowTable::part(const std::vector<FlowRow> &before)
 			++at;
 		}
 	}
-	for (std::size_t i = 0; i < before.size(); i++) {
-		const FlowRow &row = before[i];
+	for (std::size_t i = 0; i < before_->rows.size(); i++) {
+		const FlowRow &row = before_->rows[i];
 
 		if (stayed_[i])
 			continue;
@@ -591,7 +591,7 @@ std::shared_ptr<const FlowSet> FlowTable::end()
 	rows.resize(kept);
 	now_->left_of_group.assign(groups_.size(), 0);
 	if (before_ && !regroup_)
-		part(before_->rows);
+		part();
 	now_->groups = group_labels_; // with those that go now: what has left them is told
 	expire_groups();
 	now_->ccs = ccs_.all();

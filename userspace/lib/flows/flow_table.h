@@ -222,7 +222,7 @@ private:
 	[[nodiscard]] bool wanted(const std::string &cc);
 	void link(FlowRow &row);
 	void join(FlowRow &row);
-	void part(const std::vector<FlowRow> &before);
+	void part();
 	bool come_back(FlowRow &row);
 	void show_missed();
 	std::uint8_t cc_of(const std::string &cc);

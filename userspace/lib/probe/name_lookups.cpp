@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <condition_variable>
 #include <deque>
+#include <iterator>
 #include <mutex>
 #include <system_error>
 #include <thread>
@@ -61,8 +62,8 @@ void NameLookups::ask(std::size_t id, const std::string &name, std::int64_t now_
 		try {
 			std::thread([shared = shared_, ask = ask_] { work(shared, ask); }).detach();
 		} catch (const std::system_error &e) {
-			shared_.reset(); // and the next question tries again
-			q = {false, least_wait_ns, now_ns + least_wait_ns};
+			shared_.reset(); // the next question tries again
+			not_asked_.push_back({id, Error{"cannot look up '" + name + "': no thread: " + e.what()}});
 			return;
 		}
 	}
@@ -74,12 +75,13 @@ void NameLookups::ask(std::size_t id, const std::string &name, std::int64_t now_
 
 std::vector<NameLookups::Answer> NameLookups::take(std::int64_t now_ns)
 {
-	std::vector<Answer> answers;
+	std::vector<Answer> answers = std::exchange(not_asked_, {});
 
 	if (shared_) {
 		const std::scoped_lock lock(shared_->mutex);
 
-		answers = std::exchange(shared_->answers, {});
+		std::move(shared_->answers.begin(), shared_->answers.end(), std::back_inserter(answers));
+		shared_->answers.clear();
 	}
 	for (const Answer &a : answers) {
 		Question &q = questions_[a.id];

@@ -51,6 +51,7 @@ private:
 
 	Ask ask_;
 	std::shared_ptr<Shared> shared_; // with the thread
+	std::vector<Answer> not_asked_; // for want of a thread
 	std::unordered_map<std::size_t, Question> questions_;
 };
 
