@@ -144,9 +144,10 @@ inline double late_room(const State &s, const Params &p, double fcwnd, double sm
 	double few = std::floor(p.t.rtt_epsilon_ns / 8) * 5;
 	double above = std::max(0.0, s.fabric_delay - smallest);
 	double queue = std::floor(s.noise * 19 / 4), turned = 16 * s.turns - std::floor(s.noise * 5 / 16);
+	double packets = std::floor(smallest * 3 / 8); /* what of the noise a slow link's packets may be */
 	auto part = [](double x, double of) { return std::min(256.0, x < of ? std::floor(x * 256 / of) : 256.0); };
 
-	if (s.noise <= few || above >= queue || turned <= 0 || fcwnd < 1)
+	if (s.noise <= few || s.noise <= packets || above >= queue || turned <= 0 || fcwnd < 1)
 		return 0;
 	double counted = std::floor(s.noise * (64 - std::min(48.0, 5 * log2_by_lines(fcwnd))) / 64);
 
@@ -156,7 +157,8 @@ inline double late_room(const State &s, const Params &p, double fcwnd, double sm
 
 	room = std::floor(room * part(queue - above, std::floor(s.noise * 5 / 4)) / 256);
 	room = std::floor(room * part(turned, std::floor(s.noise / 8)) / 256);
-	return std::min(room, 16.0 * p.t.rtt_epsilon_ns);
+	room = std::min(room, 16.0 * p.t.rtt_epsilon_ns);
+	return std::floor(room * part(s.noise - packets, std::floor(smallest / 8)) / 256);
 }
 
 /* @path_base: D10, what other flows saw; 0 = unknown. */

@@ -830,21 +830,21 @@ TEST(target, saturates_before_any_delay_was_seen)
 	EXPECT_EQ(swift_target_ns(&f.s, &f.p, 0, 0), SWIFT_U32_MAX);
 }
 
-/* A flow on hosts that come late: @noise_us of noise that turns by @turns_us, @above_us above a base of 100 us. */
-Flow late_flow(double cwnd, double noise_us = 40, double turns_us = 30, double above_us = 80)
+/* A flow on hosts that come late: @noise_us of noise that turns by @turns_us, @above_us above the base. */
+Flow late_flow(double cwnd, double noise_us = 40, double turns_us = 30, double above_us = 80, double base_us = 80)
 {
 	Flow f(tunables({{"rtt_epsilon_ns", us(20)}, {"fs_range_ns", 0}}));
 
-	f.ack({.rtt_ns = us(100), .cwnd_limited = false}).windows(cwnd, 1000);
+	f.ack({.rtt_ns = us(base_us), .cwnd_limited = false}).windows(cwnd, 1000);
 	f.s.noise_ns = us(noise_us);
 	f.s.turns_16ns = u16(us(turns_us) / 16);
-	f.s.fabric_ns = us(100 + above_us);
+	f.s.fabric_ns = us(base_us + above_us);
 	return f;
 }
 
 double late_room_us(const Flow &f)
 {
-	return swift_late_room_ns(&f.s, &f.p, us(100)) / 1000.;
+	return swift_late_room_ns(&f.s, &f.p, swift_path_base_ns(&f.s, 0)) / 1000.;
 }
 
 TEST(target, D18_hosts_that_come_late_have_room)
@@ -874,6 +874,11 @@ TEST(target, D18_a_queue_has_none)
 	EXPECT_NEAR(late_room_us(late_flow(1, 40, 18)), 189, 0.1);
 	EXPECT_NEAR(late_room_us(late_flow(1, 40, 15)), 189 / 2., 1);
 	EXPECT_EQ(late_room_us(late_flow(1, 40, 12.5)), 0);
+	/* It is a slow link's, of packets that take a part of the base each: noise of 3/8 to a half of it. */
+	EXPECT_NEAR(late_room_us(late_flow(1, 40, 30, 80, 20)), 189, 0.1);
+	EXPECT_NEAR(late_room_us(late_flow(1, 40, 30, 80, 80)), 189, 0.1);
+	EXPECT_NEAR(late_room_us(late_flow(1, 35, 30, 80, 80)), 10 * 22.5 * 22.5 / 35 / 2, 0.5);
+	EXPECT_EQ(late_room_us(late_flow(1, 40, 30, 80, 107)), 0);
 }
 
 /* @delays_us: the first one of each round. Returns what they turn by. */
