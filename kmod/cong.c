@@ -115,14 +115,28 @@ static noinline void swift_apply_again(struct sock *sk, struct swift_sock *ss,
 /* --- Pacing ------------------------------------------------------------------------- */
 
 /*
- * Lines 29 to 32, below one packet: a packet each rtt / cwnd. The ACK that empties the
- * flight, which is when this is called, says when the next one leaves, by the newest window,
- * and RTT or target (D16): a pacing delay after the one that it acknowledges.
  * Until then TCP's pacing timer is set, and while it is, swift_hold() holds data back. The stamps
  * that packets carry stay what they are: ACKs pass (3.6), TSval never goes back, no RTO grows, and
  * nothing outlives the timer.
  *
  * A timer that is cancelled while it waits leaves us its reference to the socket.
+ */
+static void swift_wait_until(struct sock *sk, u64 next_ns)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	if (hrtimer_try_to_cancel(&tp->pacing_timer) != 1) {
+		if (next_ns <= tp->tcp_clock_cache)
+			return;
+		sock_hold(sk);
+	}
+	hrtimer_start(&tp->pacing_timer, ns_to_ktime(next_ns), HRTIMER_MODE_ABS_PINNED_SOFT);
+}
+
+/*
+ * Lines 29 to 32, below one packet: a packet each rtt / cwnd. The ACK that empties the
+ * flight, which is when this is called, says when the next one leaves, by the newest window,
+ * and RTT or target (D16): a pacing delay after the one that it acknowledges.
  */
 static noinline void swift_space(struct sock *sk, const struct swift_net *sn,
 				 const struct swift_params *p, u32 cwnd_q16, u32 rtt_ns,
@@ -139,13 +153,7 @@ static noinline void swift_space(struct sock *sk, const struct swift_net *sn,
 					     swift_target_ns(law, p, 0, path_base_ns),
 					     get_random_u32(), false);
 	rtt_ns = min_t(u32, rtt_ns, READ_ONCE(sn->max_rtt_ns));
-	next_ns += swift_pacing_delay_ns(cwnd_q16, rtt_ns);
-	if (hrtimer_try_to_cancel(&tp->pacing_timer) != 1) {
-		if (next_ns <= tp->tcp_clock_cache)
-			return;
-		sock_hold(sk);
-	}
-	hrtimer_start(&tp->pacing_timer, ns_to_ktime(next_ns), HRTIMER_MODE_ABS_PINNED_SOFT);
+	swift_wait_until(sk, next_ns + swift_pacing_delay_ns(cwnd_q16, rtt_ns));
 }
 
 /* An application that limited its rate meanwhile needs the status that we have set. */
@@ -382,7 +390,7 @@ static noinline void swift_trace(const struct sock *sk, struct swift_sample in,
 /* A window's worth of packets was delivered since the last call that said so. */
 static bool swift_new_round(const struct tcp_sock *tp, struct swift_sock *ss)
 {
-	if (before(tp->delivered, ss->next_round_delivered))
+	if (swift_starts_knows(ss) || before(tp->delivered, ss->next_round_delivered))
 		return false;
 	ss->next_round_delivered = tp->delivered + max(tcp_packets_in_flight(tp), 1U);
 	return true;
@@ -485,6 +493,10 @@ static __always_inline void swift_decide(struct sock *sk, struct swift_sock *ss,
 	if (!in->rtt_ns)
 		return;
 
+	if (unlikely(ss->start == SWIFT_START_UNDER_WAY))
+		swift_start_answered(sk, ss, in->rtt_ns,
+				     out.fabric_ns >= out.fabric_target_ns ||
+				     (p->split && out.endpoint_ns >= out.endpoint_target_ns));
 	if (out.base_sample_ns)
 		swift_learn(ss, p, in->now_ns, out.base_sample_ns, out.base_luck_ns);
 	swift_account(sn, ss, in, &out);
@@ -520,6 +532,8 @@ static void swift_acked(struct sock *sk, struct swift_sock *ss, const struct rat
 	if (new_round && unlikely(READ_ONCE(sn->plb)))
 		swift_plb_new_round(sk, ss, sn);
 	cwnd_q16 = swift_apply(sk, ss, p, new_round);
+	if (!tcp_sk(sk)->packets_out && !tcp_send_head(sk) && ss->start == SWIFT_NO_START)
+		ss->start = SWIFT_START_SILENT;
 	if (rs->prior_mstamp && !tcp_packets_in_flight(tcp_sk(sk)))
 		swift_space(sk, sn, p, cwnd_q16, in.rtt_ns, in.path_base_ns);
 }
@@ -610,6 +624,7 @@ static void swift_set_state(struct sock *sk, u8 new_state)
 	sn = swift_net_of_rcu(sk);
 	p = rcu_dereference(sn->params);
 	if (new_state == TCP_CA_Loss) {
+		swift_start_left(sk, ss);
 		ss->timed_out = 1;
 		ss->plb_rounds = 0; /* TCP itself has changed the path */
 		ss->plb_balance = 0;
@@ -644,6 +659,45 @@ static void swift_in_ack_event(struct sock *sk, u32 flags)
 }
 
 /*
+ * D21: who was silent for longer than a queue lasts waits for his turn. Not who is lent credit,
+ * nor where the peer may delay its answer.
+ */
+#define SWIFT_START_SILENCE_US 2000
+
+static noinline void swift_start(struct sock *sk, struct swift_sock *ss)
+{
+	const struct sk_buff *skb = tcp_send_head(sk);
+	bool waited = ss->start == SWIFT_START_WAITS;
+	struct tcp_sock *tp = tcp_sk(sk);
+	u32 wait_ns;
+
+	if (!skb || !skb->len || !before(TCP_SKB_CB(skb)->seq, tcp_wnd_end(tp)))
+		return;
+	if (ss->start == SWIFT_START_SILENT && tp->data_segs_out > tp->syn_data &&
+	    tcp_stamp_us_delta(tp->tcp_mstamp, tp->first_tx_mstamp) < SWIFT_START_SILENCE_US) {
+		ss->start = SWIFT_NO_START;
+		return;
+	}
+	if (!ss->echo_on || ss->credit)
+		return;
+	if (hrtimer_is_queued(&tp->pacing_timer)) {
+		if (ss->start == SWIFT_START_SILENT)
+			ss->start = SWIFT_NO_START;
+		return;
+	}
+	wait_ns = swift_start_ask(sk, ss);
+	if (wait_ns) {
+		swift_wait_until(sk, tp->tcp_clock_cache + wait_ns);
+		if (!waited)
+			swift_count(swift_net_of(sk), starts_delayed);
+	} else if (waited) { /* with another window, it may be */
+		rcu_read_lock();
+		swift_apply_again(sk, ss, rcu_dereference(swift_net_of_rcu(sk)->params), false);
+		rcu_read_unlock();
+	}
+}
+
+/*
  * Without this TCP would keep yesterday's window: it does not restart for us. And no ACK
  * will come to end a drain that the last one fell into.
  */
@@ -656,6 +710,8 @@ static void swift_tx_start(struct sock *sk, struct swift_sock *ss)
 	const struct swift_net *sn;
 	bool restarts;
 
+	if (ss->start)
+		swift_start(sk, ss);
 	restarts = tp->lsndtime && rto && idle > rto &&
 		   READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_slow_start_after_idle);
 	if (likely(!restarts && !ss->drained))
@@ -815,6 +871,7 @@ static void swift_begin(struct sock *sk, u8 offers)
 	ss->echo_on = echo_on;
 	ss->path_key = swift_path_key(sk, echo_on);
 	ss->next_round_delivered = tp->delivered;
+	ss->start = swift_ran_before(sk) ? SWIFT_NO_START : SWIFT_START_SILENT;
 	/* Flows that start together should not round up together. */
 	ss->dither.residue_q16 = get_random_u32() >> 16;
 
@@ -859,6 +916,7 @@ static void swift_release(struct sock *sk)
 	if (!ss->live)
 		return;
 	ss->live = 0;
+	swift_start_left(sk, ss);
 	if (ss->credit)
 		swift_credit_end(sk);
 	ss->credit = 0;

@@ -14,9 +14,12 @@ static int __init swift_module_init(void)
 	err = swift_paths_create();
 	if (err)
 		return err;
-	err = swift_credit_start();
+	err = swift_starts_create();
 	if (err)
 		goto out_paths;
+	err = swift_credit_start();
+	if (err)
+		goto out_starts;
 	err = swift_netns_register();
 	if (err)
 		goto out_credit;
@@ -44,6 +47,8 @@ out_netns:
 	swift_netns_unregister();
 out_credit:
 	swift_credit_stop();
+out_starts:
+	swift_starts_destroy();
 out_paths:
 	swift_paths_destroy();
 	return err;
@@ -59,6 +64,7 @@ static void __exit swift_module_exit(void)
 	swift_netns_unregister();
 	swift_links_wait();
 	swift_credit_stop();
+	swift_starts_destroy();
 	swift_paths_destroy();
 }
 

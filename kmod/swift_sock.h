@@ -6,6 +6,7 @@
  *   rx.c     tcp_probe: stamps and options of a received packet -> struct swift_sock
  *   cong.c   cong_control: swift_sock + rate_sample -> core/swift.h -> window, rate
  *   path.c   the smallest delay to each destination, which all flows of the host share
+ *   starts.c the window that flows share which begin at once, to one destination
  *   link.c   the rate of each device's link
  *   clock.c  netlink: lines between NIC clocks and the host's; hardware stamp -> age
  *   credit.c, demand.c   SIRD's credit between this receiver and its senders (swift_credit.h)
@@ -69,7 +70,8 @@
 	X(credit_no_room) /* segments that left without the option: options full */        \
 	X(plb_rounds) /* rounds in which the fabric was congested, with plb */             \
 	X(plb_repaths) /* flow labels changed for that */                                  \
-	X(echoes_refused) /* claimed far more delay than the RTT: none of it counts */
+	X(echoes_refused) /* claimed far more delay than the RTT: none of it counts */     \
+	X(starts_delayed) /* flows that waited, so that not all of them begin at once */
 
 enum swift_counter {
 #define SWIFT_X(name) SWIFT_C_##name,
@@ -145,7 +147,11 @@ struct swift_sock {
 	u32 local_ns; /* t6 - t5 */
 
 	u32 path_key; /* the destination, in path.c's table */
-	u32 next_round_delivered; /* tp->delivered at which a round trip is over */
+	union {
+		u32 next_round_delivered; /* tp->delivered at which a round trip is over */
+		u32 start_ticket; /* while it waits to begin */
+		u32 start_bytes; /* that it sent first, until they are answered */
+	};
 	struct swift_dither dither;
 
 	u8 rx_hops; /* of the packets that arrive here */
@@ -172,12 +178,27 @@ struct swift_sock {
 	u8 local_source; /* enum tcp_swift_source */
 	u8 remote_source;
 	s16 plb_balance; /* packets of this round above the target, less those below */
-	u16 rto_min_jiffies : 13, /* that the socket had before it got ours; 0 = has its own */
-	   plb_rounds : 3; /* congested, in a row */
+	u16 rto_min_jiffies : 11, /* that the socket had before it got ours; 0 = has its own */
+	   plb_rounds : 3, /* congested, in a row */
+	   start : 2; /* enum swift_start */
 };
 
-#define SWIFT_RTO_MIN_JIFFIES_MAX 8191
+/* To begin, or begin anew, where others of this host may as well (D21). */
+enum swift_start {
+	SWIFT_NO_START, /* it goes on */
+	SWIFT_START_SILENT, /* all was answered, and the application has nothing more to send */
+	SWIFT_START_WAITS, /* for its turn */
+	SWIFT_START_UNDER_WAY, /* its first packet is not answered */
+};
+
+#define SWIFT_RTO_MIN_JIFFIES_MAX 2047
 #define SWIFT_NOT_HELD 3 /* no value of sk_pacing_status: no data waits for its time */
+
+/* It has a ticket there, or bytes. */
+static inline bool swift_starts_knows(const struct swift_sock *ss)
+{
+	return ss->start >= SWIFT_START_WAITS;
+}
 
 static inline struct swift_sock *swift_sk(const struct sock *sk)
 {
@@ -213,6 +234,13 @@ u32 swift_path_key(const struct sock *sk, bool echo_on);
 u32 swift_path_base_of(u32 key);
 void swift_path_learn(u32 key, const struct swift_params *p, u64 now_ns, u32 delay_ns,
 		      u32 luck_ns);
+
+/* starts.c */
+int swift_starts_create(void);
+void swift_starts_destroy(void);
+u32 swift_start_ask(const struct sock *sk, struct swift_sock *ss);
+void swift_start_answered(const struct sock *sk, struct swift_sock *ss, u32 rtt_ns, bool late);
+void swift_start_left(const struct sock *sk, struct swift_sock *ss);
 
 /* link.c */
 int swift_link_register(void);

@@ -8,6 +8,7 @@
 #include "gcn.h"
 #include "option.h"
 #include "sird.h"
+#include "starts.h"
 #include "swift.h"
 #include "timely.h"
 
@@ -172,4 +173,13 @@ u32 sird_option(u8 *bytes, u32 len, u32 near, struct sird_opt *opt)
 	sird_opt_put_offer(bytes);
 	sird_opt_put_demand(bytes, opt);
 	return sird_opt_parse(bytes, len, near, opt);
+}
+
+u32 swift_start(struct swift_starts *st, struct swift_start_ask *ask)
+{
+	if (!swift_starts_ask(st, ask))
+		swift_starts_answer(st, ask->now_ns, ask->bytes, 1448, 10000, swift_starts_wait(st));
+	swift_starts_serve(st);
+	swift_starts_forget(st, ask->bytes);
+	return st->window_bytes;
 }

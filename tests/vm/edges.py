@@ -228,6 +228,89 @@ def timeouts_apart():
     expect(set(ratios) == {1}, f"reno's: {ratios}")
 
 
+def begin_in_turn():
+    """Of flows that begin at once, or after a silence, packets of 16 KB are under way to a destination; others begin as
+    those are answered. Who waits and goes, or leaves Swift, leaves nothing behind; nobody waits for a peer without an echo."""
+    def delayed():
+        return counter("h1", "starts_delayed")
+
+    def segs(flows):
+        return sum(info(c)["data_segs_out"] for c, _ in flows)
+
+    def send(flows, size=1000):
+        for c, _ in flows:
+            c.send(bytes(size))
+
+    delay(20)
+    flows = [connect() for _ in range(40)]
+    for what in "new", "silent for 200 ms":
+        before, sent = delayed(), segs(flows)
+        send(flows)
+        expect(segs(flows) - sent == 16, f"{what}: {segs(flows) - sent} began at once")
+        expect(delayed() - before == 24, f"{what}: {delayed() - before} waited")
+        began = time.monotonic()
+        for _, s in flows:
+            receive(s, 1000)
+        took = time.monotonic() - began
+        expect(0.015 < took < 0.08, f"{what}: the last one came after {took} s")
+        time.sleep(0.2)  # the silence itself
+
+    # Silent for less than a queue lasts: nobody waits, nor for small packets.
+    delay(0)
+    before = delayed()
+    for _ in range(3):
+        send(flows[:1])
+        receive(flows[0][1], 1000)
+    time.sleep(0.2)
+    delay(20)
+    send(flows, 100)
+    expect(delayed() == before, f"{delayed() - before} waited")
+    for _, s in flows:
+        receive(s, 100)
+    time.sleep(0.2)
+
+    # Some leave Swift, and send; some are closed; some are disconnected.
+    sent = segs(flows)
+    send(flows)
+    leaving = [f for f in flows if info(f[0])["notsent"]]
+    expect(len(leaving) == 24, f"{len(leaving)} wait")
+    for c, _ in leaving[:8]:
+        c.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"reno")
+    wait_until("they send", lambda: segs(flows) - sent >= 24, 0.015)
+    for c, s in leaving[8:16]:
+        c.close()
+        s.close()
+    for c, _ in leaving[16:]:
+        libc.connect(c.fileno(), struct.pack("HHIQ", socket.AF_UNSPEC, 0, 0, 0), 16)
+    flows = [f for f in flows if f not in leaving]
+    for _, s in flows:
+        receive(s, 1000)
+    # As before, at once: what those had, or waited for, is free; and the window is what the answers made it.
+    time.sleep(0.01)
+    before, sent = delayed(), segs(flows)
+    send(flows)
+    expect(segs(flows) - sent == 16 and delayed() == before, f"{segs(flows) - sent} began, {delayed() - before} waited")
+
+    # What is lost stands in nobody's way for longer than a timeout.
+    time.sleep(0.2)
+    for c, _ in flows:
+        c.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, DROPPED)
+    send(flows)
+    last = connect()
+    began = time.monotonic()
+    send([last])
+    receive(last[1], 1000)
+    took = time.monotonic() - began
+    expect(took < 0.3, f"behind packets that are lost one waits for {took} s")
+
+    for netns in ("h1", "h2"):
+        tune(netns, **{**SETTINGS, "echo": 0})
+    flows = [connect() for _ in range(40)]
+    before = delayed()
+    send(flows)
+    expect(segs(flows) == 40 and delayed() == before, f"without an echo {segs(flows)} began, {delayed() - before} waited")
+
+
 def path_mtu():
     delay(10)
     client, _ = connect()

@@ -22,6 +22,7 @@ ok "edges: a loss found by RACK's timer cuts the window" edge rack_timer
 ok 'edges: a path MTU that shrank does not' edge path_mtu
 ok 'edges: a peer with an echo is not waited for as one that delays ACKs' edge timeouts
 ok 'edges: timeouts of flows that lost packets together come apart' edge timeouts_apart
+ok 'edges: flows that begin at once, or after a silence, do so in turn' edge begin_in_turn
 ok 'edges: a half-closed receiver acknowledges at once' edge half_closed
 ok 'edges: with data both ways ACKs have their echo' edge echoes_both_ways
 ok 'edges: deferred accept on a short path: no guard' edge deferred_short
