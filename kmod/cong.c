@@ -173,7 +173,7 @@ static void swift_hold(struct sock *sk, struct swift_sock *ss)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 
-	if (!hrtimer_is_queued(&tp->pacing_timer)) {
+	if (!hrtimer_is_queued(&tp->pacing_timer) && ss->start != SWIFT_START_WAITS) {
 		swift_restore_status(sk, ss);
 		return;
 	}
@@ -532,8 +532,11 @@ static void swift_acked(struct sock *sk, struct swift_sock *ss, const struct rat
 	if (new_round && unlikely(READ_ONCE(sn->plb)))
 		swift_plb_new_round(sk, ss, sn);
 	cwnd_q16 = swift_apply(sk, ss, p, new_round);
-	if (!tcp_sk(sk)->packets_out && !tcp_send_head(sk) && ss->start == SWIFT_NO_START)
-		ss->start = SWIFT_START_SILENT;
+	if (!tcp_sk(sk)->packets_out && ss->start != SWIFT_START_WAITS) {
+		swift_start_left(sk, ss); /* without an RTT */
+		if (!tcp_send_head(sk))
+			ss->start = SWIFT_START_SILENT;
+	}
 	if (rs->prior_mstamp && !tcp_packets_in_flight(tcp_sk(sk)))
 		swift_space(sk, sn, p, cwnd_q16, in.rtt_ns, in.path_base_ns);
 }
@@ -659,40 +662,62 @@ static void swift_in_ack_event(struct sock *sk, u32 flags)
 }
 
 /*
- * D21: who was silent for longer than a queue lasts waits for his turn. Not who is lent credit,
- * nor where the peer may delay its answer.
+ * D21: who was silent for longer than a queue lasts waits for his turn, where there is something to
+ * send, and room at the receiver. Not who is lent credit, nor where the peer may delay its answer.
  */
 #define SWIFT_START_SILENCE_US 2000
 
-static noinline void swift_start(struct sock *sk, struct swift_sock *ss)
+static bool swift_starts_now(const struct sock *sk, const struct swift_sock *ss)
 {
 	const struct sk_buff *skb = tcp_send_head(sk);
-	bool waited = ss->start == SWIFT_START_WAITS;
+	const struct tcp_sock *tp = tcp_sk(sk);
+	u32 bytes;
+
+	if (!skb || !skb->len || !ss->echo_on || ss->credit ||
+	    ss->echo_misses == SWIFT_ECHO_MISSES_MAX)
+		return false;
+	bytes = min(skb->len, tp->mss_cache);
+	if (bytes < tp->mss_cache && (tp->nonagle & TCP_NAGLE_CORK))
+		return false;
+	return !after(TCP_SKB_CB(skb)->seq + bytes, tcp_wnd_end(tp));
+}
+
+/* Nobody was silent who goes on at once, or whose gap is not over. */
+static bool swift_was_silent(struct tcp_sock *tp)
+{
+	return tp->data_segs_out <= tp->syn_data ||
+	       (tcp_stamp_us_delta(tp->tcp_mstamp, tp->delivered_mstamp) >= SWIFT_START_SILENCE_US &&
+		!hrtimer_is_queued(&tp->pacing_timer));
+}
+
+static noinline void swift_start(struct sock *sk, struct swift_sock *ss)
+{
+	bool waited = ss->start == SWIFT_START_WAITS, late;
 	struct tcp_sock *tp = tcp_sk(sk);
+	const struct swift_params *p;
 	u32 wait_ns;
 
-	if (!skb || !skb->len || !before(TCP_SKB_CB(skb)->seq, tcp_wnd_end(tp)))
+	if (!swift_starts_now(sk, ss)) {
+		swift_start_left(sk, ss);
+		ss->start = SWIFT_START_SILENT;
 		return;
-	if (ss->start == SWIFT_START_SILENT && tp->data_segs_out > tp->syn_data &&
-	    tcp_stamp_us_delta(tp->tcp_mstamp, tp->first_tx_mstamp) < SWIFT_START_SILENCE_US) {
+	}
+	if (ss->start == SWIFT_START_SILENT && !swift_was_silent(tp)) {
 		ss->start = SWIFT_NO_START;
 		return;
 	}
-	if (!ss->echo_on || ss->credit)
+	if (hrtimer_is_queued(&tp->pacing_timer))
 		return;
-	if (hrtimer_is_queued(&tp->pacing_timer)) {
-		if (ss->start == SWIFT_START_SILENT)
-			ss->start = SWIFT_NO_START;
-		return;
-	}
-	wait_ns = swift_start_ask(sk, ss);
+	wait_ns = swift_start_ask(sk, ss, &late);
 	if (wait_ns) {
 		swift_wait_until(sk, tp->tcp_clock_cache + wait_ns);
 		if (!waited)
 			swift_count(swift_net_of(sk), starts_delayed);
-	} else if (waited) { /* with another window, it may be */
+	} else if (late) {
 		rcu_read_lock();
-		swift_apply_again(sk, ss, rcu_dereference(swift_net_of_rcu(sk)->params), false);
+		p = rcu_dereference(swift_net_of_rcu(sk)->params);
+		swift_starts_late_cwnd(&ss->law, p);
+		swift_apply_again(sk, ss, p, false);
 		rcu_read_unlock();
 	}
 }
@@ -710,8 +735,11 @@ static void swift_tx_start(struct sock *sk, struct swift_sock *ss)
 	const struct swift_net *sn;
 	bool restarts;
 
-	if (ss->start)
+	if (ss->start != SWIFT_NO_START) {
 		swift_start(sk, ss);
+		if (ss->start == SWIFT_START_WAITS)
+			return;
+	}
 	restarts = tp->lsndtime && rto && idle > rto &&
 		   READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_slow_start_after_idle);
 	if (likely(!restarts && !ss->drained))
@@ -748,6 +776,8 @@ static u32 swift_min_tso_segs(struct sock *sk)
 	if (ss->live) {
 		if (!tcp_sk(sk)->packets_out)
 			swift_tx_start(sk, ss);
+		else if (ss->start == SWIFT_START_WAITS) /* a probe, TCP's own, went ahead */
+			swift_start_left(sk, ss);
 		if (swift_has_credit(sk))
 			swift_before_credit(sk, ss);
 		swift_hold(sk, ss);

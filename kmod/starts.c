@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Which flow of this host may begin, or begin anew, to a destination (D21 of
- * Documentation/paper.md): core/starts.h for each hash of path.c's keys, all namespaces together.
- * Destinations of one hash take turns as if they were one.
+ * Documentation/paper.md): core/starts.h for path.c's keys. One table for all namespaces, of a fixed
+ * size: who finds the place of his destination taken by another, which is not silent, just begins.
  *
  * Called by who holds the socket, when a flow that was silent is about to send, and for the
  * answer: not for each packet.
@@ -11,14 +11,14 @@
 #include <linux/module.h>
 
 #include "swift_sock.h"
-#include "core/starts.h"
 
 #define SWIFT_STARTS 1024
 
 static struct swift_starts_slot {
-	spinlock_t lock; /* of @starts */
+	spinlock_t lock; /* of the others */
+	u32 key; /* 0 = nobody's */
 	struct swift_starts starts;
-} *swift_starts_slots __read_mostly;
+} ____cacheline_aligned_in_smp *swift_starts_slots __read_mostly;
 
 static struct swift_starts_slot *swift_starts_lock(const struct swift_sock *ss)
 {
@@ -28,8 +28,23 @@ static struct swift_starts_slot *swift_starts_lock(const struct swift_sock *ss)
 	return slot;
 }
 
-/* How long the flow waits before it asks again, ns; 0: it begins, with the window it has then. */
-u32 swift_start_ask(const struct sock *sk, struct swift_sock *ss)
+/* Nothing is left in a place that others got. */
+static bool swift_starts_ours(const struct swift_starts_slot *slot, const struct swift_sock *ss)
+{
+	return slot->key == ss->path_key;
+}
+
+static void swift_start_over(const struct tcp_sock *tp, struct swift_sock *ss)
+{
+	ss->start = SWIFT_NO_START;
+	ss->next_round_delivered = tp->delivered;
+}
+
+/*
+ * How long the flow waits before it asks again, ns; 0: it begins. @late: that, and it waited, and
+ * the newest answer was above its target.
+ */
+u32 swift_start_ask(const struct sock *sk, struct swift_sock *ss, bool *late)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 	struct swift_start_ask ask = {
@@ -41,32 +56,32 @@ u32 swift_start_ask(const struct sock *sk, struct swift_sock *ss)
 		.waited = ss->start == SWIFT_START_WAITS,
 	};
 	struct swift_starts_slot *slot;
-	u32 wait_ns;
-	bool late;
+	u32 wait_ns = 0;
+	bool ours;
 
+	*late = false;
 	if (ss->start == SWIFT_START_UNDER_WAY) /* TCP did not send when it might */
 		return 0;
 	slot = swift_starts_lock(ss);
-	wait_ns = swift_starts_ask(&slot->starts, &ask);
-	late = slot->starts.late;
+	if (!swift_starts_ours(slot, ss) && swift_starts_are_silent(&slot->starts, ask.now_ns)) {
+		slot->key = ss->path_key;
+		swift_starts_begin_anew(&slot->starts, ask.rtt_ns);
+	}
+	ours = swift_starts_ours(slot, ss);
+	if (ours)
+		wait_ns = swift_starts_ask(&slot->starts, &ask);
+	*late = ours && !wait_ns && ask.waited && slot->starts.late;
 	spin_unlock_bh(&slot->lock);
-	if (wait_ns) {
+	if (!ours) {
+		swift_start_over(tp, ss);
+	} else if (wait_ns) {
 		ss->start = SWIFT_START_WAITS;
 		ss->start_ticket = ask.ticket;
-		return wait_ns;
+	} else {
+		ss->start = SWIFT_START_UNDER_WAY;
+		ss->start_bytes = ask.bytes;
 	}
-	ss->start = SWIFT_START_UNDER_WAY;
-	ss->start_bytes = ask.bytes;
-	if (ask.waited && late)
-		ss->law.fabric.cwnd_q16 = min(ss->law.fabric.cwnd_q16,
-					      SWIFT_STARTS_LATE_CWND_Q16);
-	return 0;
-}
-
-static void swift_start_over(const struct tcp_sock *tp, struct swift_sock *ss)
-{
-	ss->start = SWIFT_NO_START;
-	ss->next_round_delivered = tp->delivered;
+	return wait_ns;
 }
 
 /* @late: a delay is above its target. */
@@ -75,13 +90,14 @@ void swift_start_answered(const struct sock *sk, struct swift_sock *ss, u32 rtt_
 	struct swift_starts_slot *slot = swift_starts_lock(ss);
 	const struct tcp_sock *tp = tcp_sk(sk);
 
-	swift_starts_answer(&slot->starts, tp->tcp_clock_cache, ss->start_bytes,
-			    max(tp->mss_cache, 1U), rtt_ns, late);
+	if (swift_starts_ours(slot, ss))
+		swift_starts_answer(&slot->starts, tp->tcp_clock_cache, ss->start_bytes,
+				    max(tp->mss_cache, 1U), rtt_ns, late);
 	spin_unlock_bh(&slot->lock);
 	swift_start_over(tp, ss);
 }
 
-/* There will be no answer, or it does not wait any longer. */
+/* There is no answer that tells a delay, or it does not wait any longer. */
 void swift_start_left(const struct sock *sk, struct swift_sock *ss)
 {
 	struct swift_starts_slot *slot;
@@ -89,10 +105,12 @@ void swift_start_left(const struct sock *sk, struct swift_sock *ss)
 	if (!swift_starts_knows(ss))
 		return;
 	slot = swift_starts_lock(ss);
-	if (ss->start == SWIFT_START_WAITS)
-		swift_starts_serve(&slot->starts);
-	else
-		swift_starts_forget(&slot->starts, ss->start_bytes);
+	if (swift_starts_ours(slot, ss)) {
+		if (ss->start == SWIFT_START_WAITS)
+			swift_starts_serve(&slot->starts);
+		else
+			swift_starts_forget(&slot->starts, ss->start_bytes);
+	}
 	spin_unlock_bh(&slot->lock);
 	swift_start_over(tcp_sk(sk), ss);
 }

@@ -4,27 +4,29 @@
  * destination (D21), as pure functions of (state, event). Who finds it full waits for a turn.
  *
  *   at first:  16 KB
- *   answer:    delay below its target:  window += its bytes (twice as much each RTT)
- *              else, once an RTT:       window /= 2 (a packet at least)
+ *   answer:    delay below its target, and the window was needed:  += its bytes (twice each RTT)
+ *              above it, once an RTT:                              /= 2 (a packet at least)
  *   silence:   as at first, and nobody is under way: what they sent is lost, or they did not send
  *   turn:      one that waited begins with a quarter of a packet, if the newest answer was late
  */
 #ifndef SWIFT_CORE_STARTS_H
 #define SWIFT_CORE_STARTS_H
 
-#include "fixed.h"
+#include "swift.h"
 
 #define SWIFT_STARTS_BYTES 16384
 #define SWIFT_STARTS_BYTES_MAX (1U << 24)
 #define SWIFT_STARTS_SILENCE_NS 16000000 /* and two RTTs */
 #define SWIFT_STARTS_RTT_MIN_NS 4096
-#define SWIFT_STARTS_WAIT_MAX_NS 16000000
+#define SWIFT_STARTS_RTT_MAX_NS 64000000
+#define SWIFT_STARTS_WAIT_MAX_NS 64000000
 #define SWIFT_STARTS_LATE_CWND_Q16 (SWIFT_Q16_ONE / 4)
 
 /* All zeros: nobody began yet. */
 struct swift_starts {
 	u64 moved_ns; /* when one began, or was answered, last */
 	u64 cut_ns; /* when the window was halved last */
+	u64 full_ns; /* when one found no room last */
 	u32 window_bytes;
 	u32 sent_bytes; /* by those whose first packet is not answered: they are under way */
 	u32 tickets; /* that were given to those who wait */
@@ -48,15 +50,24 @@ static inline bool swift_starts_wait(const struct swift_starts *st)
 	return st->served != st->tickets;
 }
 
-static inline void swift_starts_after_silence(struct swift_starts *st,
-					      const struct swift_start_ask *a)
+/* Other CPUs' clocks may be behind that of who came last. */
+static inline bool swift_starts_since(u64 then_ns, u64 now_ns, u64 least_ns)
 {
-	if (a->now_ns <= st->moved_ns + SWIFT_STARTS_SILENCE_NS + 2ULL * st->rtt_ns)
-		return;
+	return (s64)(now_ns - then_ns) >= (s64)least_ns;
+}
+
+static inline bool swift_starts_are_silent(const struct swift_starts *st, u64 now_ns)
+{
+	return swift_starts_since(st->moved_ns, now_ns,
+				  SWIFT_STARTS_SILENCE_NS + 2ULL * st->rtt_ns);
+}
+
+static inline void swift_starts_begin_anew(struct swift_starts *st, u32 rtt_ns)
+{
 	st->window_bytes = SWIFT_STARTS_BYTES;
 	st->sent_bytes = 0;
 	st->served = st->tickets;
-	st->rtt_ns = a->rtt_ns;
+	st->rtt_ns = swift_min_u32(rtt_ns, SWIFT_STARTS_RTT_MAX_NS);
 	st->late = false;
 }
 
@@ -93,8 +104,16 @@ static inline u32 swift_starts_wait_ns(const struct swift_starts *st,
 /* May it send? 0 = yes, it is under way; or how long it waits before it asks again, ns. */
 static inline u32 swift_starts_ask(struct swift_starts *st, struct swift_start_ask *a)
 {
-	swift_starts_after_silence(st, a);
-	if (swift_starts_room(st, a->bytes) && (a->waited || !swift_starts_wait(st))) {
+	bool room;
+
+	if (swift_starts_are_silent(st, a->now_ns))
+		swift_starts_begin_anew(st, a->rtt_ns);
+	room = swift_starts_room(st, a->bytes);
+	if (!room)
+		st->full_ns = a->now_ns;
+	else if (swift_starts_since(st->full_ns, a->now_ns, SWIFT_STARTS_WAIT_MAX_NS))
+		st->served = st->tickets; /* who did not ask since is gone */
+	if (room && (a->waited || !swift_starts_wait(st))) {
 		if (a->waited)
 			swift_starts_serve(st);
 		st->sent_bytes += a->bytes;
@@ -116,17 +135,26 @@ static inline void swift_starts_forget(struct swift_starts *st, u32 bytes)
 static inline void swift_starts_answer(struct swift_starts *st, u64 now_ns, u32 bytes,
 				       u32 mss_bytes, u32 rtt_ns, bool late)
 {
+	bool needed = swift_starts_wait(st) || 2ULL * st->sent_bytes >= st->window_bytes;
+
 	swift_starts_forget(st, bytes);
 	st->moved_ns = now_ns;
-	st->rtt_ns = rtt_ns;
+	st->rtt_ns = swift_min_u32(rtt_ns, SWIFT_STARTS_RTT_MAX_NS);
 	st->late = late;
-	if (!late) {
+	if (!late && needed) {
 		st->window_bytes = swift_min_u32(st->window_bytes + bytes,
 						 SWIFT_STARTS_BYTES_MAX);
-	} else if (now_ns - st->cut_ns >= rtt_ns) {
+	} else if (late && swift_starts_since(st->cut_ns, now_ns, rtt_ns)) {
 		st->window_bytes = swift_max_u32(st->window_bytes / 2, mss_bytes);
 		st->cut_ns = now_ns;
 	}
+}
+
+/* What one has that waited, where the path is full. */
+static inline void swift_starts_late_cwnd(struct swift_state *s, const struct swift_params *p)
+{
+	s->fabric.cwnd_q16 = swift_bound_cwnd(p, swift_min_u32(s->fabric.cwnd_q16,
+							       SWIFT_STARTS_LATE_CWND_Q16));
 }
 
 #endif /* SWIFT_CORE_STARTS_H */

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "draw.hpp"
+#include "flow.hpp"
 #include "starts.h"
 
 namespace {
@@ -114,8 +115,98 @@ TEST(starts, the_window_has_an_end)
 
 	s.begin(1);
 	s.st.window_bytes = SWIFT_STARTS_BYTES_MAX - 1;
+	s.st.sent_bytes = SWIFT_STARTS_BYTES_MAX / 2;
 	s.answer(false);
 	EXPECT_EQ(s.st.window_bytes, SWIFT_STARTS_BYTES_MAX);
+}
+
+/* One by one they say nothing of what many may do. */
+TEST(starts, a_window_that_nobody_needs_does_not_grow)
+{
+	Starts s;
+	std::optional<u32> waits;
+
+	for (int i = 0; i < 100; i++) {
+		EXPECT_EQ(s.begin(1), 1);
+		s.now_ns += kRttNs;
+		s.answer(false);
+	}
+	EXPECT_EQ(s.st.window_bytes, u32(SWIFT_STARTS_BYTES));
+	EXPECT_EQ(s.begin(2), 2); /* a half of it */
+	s.answer(false);
+	EXPECT_EQ(s.st.window_bytes, SWIFT_STARTS_BYTES + kMss);
+	s.answer(false);
+	EXPECT_EQ(s.st.window_bytes, SWIFT_STARTS_BYTES + kMss);
+	s.begin(1);
+	EXPECT_TRUE(s.ask(SWIFT_STARTS_BYTES + 1, &waits));
+	s.answer(false);
+	EXPECT_EQ(s.st.window_bytes, SWIFT_STARTS_BYTES + 2 * kMss);
+}
+
+/* Whose connection was reset while it waited still has its ticket. */
+TEST(starts, who_waits_and_asks_no_more_is_forgotten)
+{
+	for (bool full_again : {false, true}) {
+		Starts s;
+		std::optional<u32> gone, large;
+
+		s.begin(4);
+		EXPECT_TRUE(s.ask(kMss, &gone));
+		s.answer(false);
+		for (u64 ns = 0; ns < SWIFT_STARTS_WAIT_MAX_NS; ns += 4000000) {
+			EXPECT_EQ(s.begin(1), 0);
+			s.answer(false, 0); /* no silence */
+			s.now_ns += 4000000;
+			if (full_again) { /* those who wait may be next */
+				EXPECT_TRUE(s.ask(30000, &large));
+			}
+		}
+		EXPECT_EQ(s.begin(1), full_again ? 0 : 1);
+		EXPECT_EQ(swift_starts_wait(&s.st), full_again);
+	}
+}
+
+TEST(starts, another_CPUs_clock_is_behind)
+{
+	Starts s;
+
+	s.begin(4);
+	s.now_ns += kRttNs;
+	s.answer(true);
+	s.now_ns -= 10;
+	s.answer(true);
+	EXPECT_EQ(s.st.window_bytes, 8192u);
+	EXPECT_EQ(s.begin(3), 0); /* two are under way: nor is this a silence */
+}
+
+TEST(starts, a_long_RTT_is_no_hour_of_silence)
+{
+	Starts s;
+
+	s.begin(4);
+	s.answer(true, kMss, 4000000000);
+	EXPECT_EQ(s.st.rtt_ns, u32(SWIFT_STARTS_RTT_MAX_NS));
+	swift_starts_begin_anew(&s.st, 4000000000);
+	EXPECT_EQ(s.st.rtt_ns, u32(SWIFT_STARTS_RTT_MAX_NS));
+}
+
+TEST(starts, a_late_one_begins_with_a_quarter_of_a_packet)
+{
+	Flow f;
+
+	f.windows(10, 10);
+	swift_starts_late_cwnd(&f.s, &f.p);
+	EXPECT_EQ(f.s.fabric.cwnd_q16, SWIFT_Q16_ONE / 4);
+	EXPECT_EQ(f.s.endpoint.cwnd_q16, 10 * SWIFT_Q16_ONE);
+	f.windows(0.125, 10);
+	swift_starts_late_cwnd(&f.s, &f.p);
+	EXPECT_EQ(f.s.fabric.cwnd_q16, SWIFT_Q16_ONE / 8);
+
+	Flow g(tunables({{"min_cwnd_micro", 2000000}}));
+
+	g.windows(10, 10);
+	swift_starts_late_cwnd(&g.s, &g.p);
+	EXPECT_EQ(g.s.fabric.cwnd_q16, 2 * SWIFT_Q16_ONE);
 }
 
 TEST(starts, who_comes_later_does_not_go_before_those_who_wait)
@@ -164,7 +255,7 @@ TEST(starts, silence_makes_all_new)
 	s.begin(4);
 	s.answer(true, kMss, kRttNs);
 	EXPECT_TRUE(s.ask(kMss, &waits));
-	s.now_ns += SWIFT_STARTS_SILENCE_NS + 2 * kRttNs;
+	s.now_ns += SWIFT_STARTS_SILENCE_NS + 2 * kRttNs - 1;
 	EXPECT_TRUE(s.ask(kMss, &waits));
 	EXPECT_TRUE(s.ask(kMss, &another));
 	s.now_ns++;

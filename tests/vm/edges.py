@@ -292,6 +292,7 @@ def begin_in_turn():
     expect(segs(flows) - sent == 16 and delayed() == before, f"{segs(flows) - sent} began, {delayed() - before} waited")
 
     # What is lost stands in nobody's way for longer than a timeout.
+    delay(20)
     time.sleep(0.2)
     for c, _ in flows:
         c.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, DROPPED)
