@@ -685,9 +685,10 @@ static bool swift_starts_now(const struct sock *sk, const struct swift_sock *ss)
 /* Nobody was silent who goes on at once, or whose gap is not over. */
 static bool swift_was_silent(struct tcp_sock *tp)
 {
+	u32 silence_us = tcp_stamp_us_delta(tp->tcp_mstamp, tp->delivered_mstamp);
+
 	return tp->data_segs_out <= tp->syn_data ||
-	       (tcp_stamp_us_delta(tp->tcp_mstamp, tp->delivered_mstamp) >= SWIFT_START_SILENCE_US &&
-		!hrtimer_is_queued(&tp->pacing_timer));
+	       (silence_us >= SWIFT_START_SILENCE_US && !hrtimer_is_queued(&tp->pacing_timer));
 }
 
 static noinline void swift_start(struct sock *sk, struct swift_sock *ss)
@@ -716,7 +717,8 @@ static noinline void swift_start(struct sock *sk, struct swift_sock *ss)
 	} else if (late) {
 		rcu_read_lock();
 		p = rcu_dereference(swift_net_of_rcu(sk)->params);
-		swift_starts_late_cwnd(&ss->law, p);
+		ss->law.fabric.cwnd_q16 = swift_starts_late_cwnd_q16(ss->law.fabric.cwnd_q16,
+								     p->min_cwnd_q16);
 		swift_apply_again(sk, ss, p, false);
 		rcu_read_unlock();
 	}

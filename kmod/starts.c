@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Which flow of this host may begin, or begin anew, to a destination (D21 of
- * Documentation/paper.md): core/starts.h for path.c's keys. One table for all namespaces, of a fixed
- * size: who finds the place of his destination taken by another, which is not silent, just begins.
+ * Documentation/paper.md): core/starts.h for path.c's keys. One table for all namespaces, of a
+ * fixed size: who finds the place of his destination taken by another, which is not silent, just
+ * begins.
  *
  * Called by who holds the socket, when a flow that was silent is about to send, and for the
  * answer: not for each packet.
@@ -14,11 +15,13 @@
 
 #define SWIFT_STARTS 1024
 
-static struct swift_starts_slot {
+struct swift_starts_slot {
 	spinlock_t lock; /* of the others */
 	u32 key; /* 0 = nobody's */
 	struct swift_starts starts;
-} ____cacheline_aligned_in_smp *swift_starts_slots __read_mostly;
+} ____cacheline_aligned_in_smp;
+
+static struct swift_starts_slot *swift_starts_slots __read_mostly;
 
 static struct swift_starts_slot *swift_starts_lock(const struct swift_sock *ss)
 {

@@ -12,7 +12,7 @@
 #ifndef SWIFT_CORE_STARTS_H
 #define SWIFT_CORE_STARTS_H
 
-#include "swift.h"
+#include "fixed.h"
 
 #define SWIFT_STARTS_BYTES 16384
 #define SWIFT_STARTS_BYTES_MAX (1U << 24)
@@ -150,11 +150,10 @@ static inline void swift_starts_answer(struct swift_starts *st, u64 now_ns, u32 
 	}
 }
 
-/* What one has that waited, where the path is full. */
-static inline void swift_starts_late_cwnd(struct swift_state *s, const struct swift_params *p)
+/* What one has that waited, where the path is full: of what it had. */
+static inline u32 swift_starts_late_cwnd_q16(u32 cwnd_q16, u32 min_cwnd_q16)
 {
-	s->fabric.cwnd_q16 = swift_bound_cwnd(p, swift_min_u32(s->fabric.cwnd_q16,
-							       SWIFT_STARTS_LATE_CWND_Q16));
+	return swift_max_u32(swift_min_u32(cwnd_q16, SWIFT_STARTS_LATE_CWND_Q16), min_cwnd_q16);
 }
 
 #endif /* SWIFT_CORE_STARTS_H */

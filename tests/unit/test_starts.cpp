@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "draw.hpp"
-#include "flow.hpp"
 #include "starts.h"
 
 namespace {
@@ -192,21 +191,11 @@ TEST(starts, a_long_RTT_is_no_hour_of_silence)
 
 TEST(starts, a_late_one_begins_with_a_quarter_of_a_packet)
 {
-	Flow f;
+	const u32 q16 = SWIFT_Q16_ONE;
 
-	f.windows(10, 10);
-	swift_starts_late_cwnd(&f.s, &f.p);
-	EXPECT_EQ(f.s.fabric.cwnd_q16, SWIFT_Q16_ONE / 4);
-	EXPECT_EQ(f.s.endpoint.cwnd_q16, 10 * SWIFT_Q16_ONE);
-	f.windows(0.125, 10);
-	swift_starts_late_cwnd(&f.s, &f.p);
-	EXPECT_EQ(f.s.fabric.cwnd_q16, SWIFT_Q16_ONE / 8);
-
-	Flow g(tunables({{"min_cwnd_micro", 2000000}}));
-
-	g.windows(10, 10);
-	swift_starts_late_cwnd(&g.s, &g.p);
-	EXPECT_EQ(g.s.fabric.cwnd_q16, 2 * SWIFT_Q16_ONE);
+	EXPECT_EQ(swift_starts_late_cwnd_q16(10 * q16, q16 / 1000), q16 / 4);
+	EXPECT_EQ(swift_starts_late_cwnd_q16(q16 / 8, q16 / 1000), q16 / 8);
+	EXPECT_EQ(swift_starts_late_cwnd_q16(10 * q16, 2 * q16), 2 * q16);
 }
 
 TEST(starts, who_comes_later_does_not_go_before_those_who_wait)
