@@ -709,7 +709,7 @@ static noinline void swift_start(struct sock *sk, struct swift_sock *ss)
 	}
 	if (hrtimer_is_queued(&tp->pacing_timer))
 		return;
-	wait_ns = swift_start_ask(sk, ss, &late);
+	wait_ns = swift_start_ask(sk, ss, swift_srtt_ns(tp), &late);
 	if (wait_ns) {
 		swift_wait_until(sk, tp->tcp_clock_cache + wait_ns);
 		if (!waited)

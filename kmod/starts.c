@@ -47,12 +47,12 @@ static void swift_start_over(const struct tcp_sock *tp, struct swift_sock *ss)
  * How long the flow waits before it asks again, ns; 0: it begins. @late: that, and it waited, and
  * the newest answer was above its target.
  */
-u32 swift_start_ask(const struct sock *sk, struct swift_sock *ss, bool *late)
+u32 swift_start_ask(const struct sock *sk, struct swift_sock *ss, u32 srtt_ns, bool *late)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 	struct swift_start_ask ask = {
 		.now_ns = tp->tcp_clock_cache,
-		.rtt_ns = swift_saturate_u32((u64)(tp->srtt_us >> 3) * NSEC_PER_USEC),
+		.rtt_ns = srtt_ns,
 		.bytes = clamp(tp->write_seq - tp->snd_nxt, 1U, max(tp->mss_cache, 1U)),
 		.random = get_random_u32(),
 		.ticket = ss->start_ticket,

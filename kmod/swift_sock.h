@@ -239,7 +239,7 @@ void swift_path_learn(u32 key, const struct swift_params *p, u64 now_ns, u32 del
 /* starts.c */
 int swift_starts_create(void);
 void swift_starts_destroy(void);
-u32 swift_start_ask(const struct sock *sk, struct swift_sock *ss, bool *late);
+u32 swift_start_ask(const struct sock *sk, struct swift_sock *ss, u32 srtt_ns, bool *late);
 void swift_start_answered(const struct sock *sk, struct swift_sock *ss, u32 rtt_ns, bool late);
 void swift_start_left(const struct sock *sk, struct swift_sock *ss);
 

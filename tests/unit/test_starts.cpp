@@ -5,8 +5,6 @@
  */
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <map>
 #include <optional>
 #include <vector>
 
