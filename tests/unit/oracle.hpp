@@ -139,15 +139,16 @@ inline double noise_room(const State &s, const Params &p, double fcwnd)
 }
 
 /* D18: ten times what noise is beyond five eighths of epsilon, as it is noise and not a queue that moves. */
-inline double late_room(const State &s, const Params &p, double fcwnd, double smallest)
+inline double late_room(const State &s, const Params &p, double fcwnd, double smallest, double endpoint)
 {
 	double few = std::floor(p.t.rtt_epsilon_ns / 8) * 5;
 	double above = std::max(0.0, s.fabric_delay - smallest);
 	double queue = std::floor(s.noise * 19 / 4), turned = 16 * s.turns - std::floor(s.noise * 5 / 16);
 	double packets = std::floor(smallest * 3 / 8); /* what of the noise a slow link's packets may be */
+	double busy = std::floor(s.noise * 7 / 8); /* what hosts that are busy hold back themselves */
 	auto part = [](double x, double of) { return std::min(256.0, x < of ? std::floor(x * 256 / of) : 256.0); };
 
-	if (s.noise <= few || s.noise <= packets || above >= queue || turned <= 0 || fcwnd < 1)
+	if (s.noise <= few || s.noise <= packets || above >= queue || turned <= 0 || endpoint >= busy || fcwnd < 1)
 		return 0;
 	double counted = std::floor(s.noise * (64 - std::min(48.0, 5 * log2_by_lines(fcwnd))) / 64);
 
@@ -158,16 +159,20 @@ inline double late_room(const State &s, const Params &p, double fcwnd, double sm
 	room = std::floor(room * part(queue - above, std::floor(s.noise * 5 / 4)) / 256);
 	room = std::floor(room * part(turned, std::floor(s.noise / 8)) / 256);
 	room = std::min(room, 16.0 * p.t.rtt_epsilon_ns);
-	return std::floor(room * part(s.noise - packets, std::floor(smallest / 8)) / 256);
+	room = std::floor(room * part(s.noise - packets, std::floor(smallest / 8)) / 256);
+	return std::floor(room * part(busy - endpoint, std::floor(s.noise / 4)) / 256);
 }
 
-/* @path_base: D10, what other flows saw; 0 = unknown. */
+/* D10. @path_base: what other flows saw; 0 = unknown. */
+inline double smallest_delay(const State &s, u32 path_base)
+{
+	return std::min({s.base_delay[0], s.base_delay[1], path_base ? double(path_base) : kNone});
+}
+
 inline double target_delay(const State &s, const Params &p, unsigned hops, double fcwnd,
 			   u32 path_base)
 {
-	double smallest = std::min({s.base_delay[0], s.base_delay[1],
-				    path_base ? double(path_base) : kNone});
-	double base = 0;
+	double smallest = smallest_delay(s, path_base), base = 0;
 
 	switch (p.t.target_policy) {
 	case SWIFT_TARGET_STATIC: /* the paper's; hops are honoured up to SWIFT_HOPS_MAX */
@@ -178,7 +183,7 @@ inline double target_delay(const State &s, const Params &p, unsigned hops, doubl
 		break;
 	case SWIFT_TARGET_BASE_RTT_PLUS: /* D7 */
 		base = std::max(smallest + p.t.rtt_epsilon_ns, double(p.t.base_target_ns)) +
-		       noise_room(s, p, fcwnd) + late_room(s, p, fcwnd, smallest);
+		       noise_room(s, p, fcwnd) + late_room(s, p, fcwnd, smallest, s.endpoint_delay);
 		break;
 	}
 	return std::min(base + flow_scaling(p, fcwnd), kU32Max);
@@ -455,6 +460,17 @@ struct Reading {
 
 constexpr double kEwmaTolerance = 1.0; /* ns: rounded down to one */
 
+/* What D18's room changes by where the host's delay is known to that. */
+inline double late_tolerance(const State &s, const Params &p, double fcwnd, u32 path_base)
+{
+	double smallest = smallest_delay(s, path_base), off = 1e-3 * s.endpoint_delay + kEwmaTolerance;
+
+	if (p.t.target_policy != SWIFT_TARGET_BASE_RTT_PLUS)
+		return 0;
+	return late_room(s, p, fcwnd, smallest, std::max(s.endpoint_delay - off, 0.0)) -
+	       late_room(s, p, fcwnd, smallest, s.endpoint_delay + off);
+}
+
 /*
  * 3.5 at a window known to one unit, plus 2e-5 of the curve's height (alpha and
  * beta are differences of rounded numbers), plus what alpha in 1/256 leaves open,
@@ -470,6 +486,7 @@ inline double target_tolerance(const State &s, const Params &p, unsigned hops, u
 	double more = w < 1 ? std::min(w + kUnit, 1 - kUnit / 2) : w + kUnit;
 
 	return target_delay(s, p, hops, less, path_base) - target_delay(s, p, hops, more, path_base) +
+	       late_tolerance(s, p, less, path_base) +
 	       (1 + bounded) * 2e-5 * p.fs_range + 1 / std::sqrt(w) / 256 + bounded + 2;
 }
 

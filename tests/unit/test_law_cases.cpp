@@ -882,6 +882,23 @@ TEST(target, D18_a_queue_has_none)
 	EXPECT_EQ(late_room_us(late_flow(1, 40, 30, 80, 107)), 0);
 }
 
+TEST(target, D18_a_busy_host_has_none)
+{
+	auto room_us = [](double endpoint_us) {
+		Flow f = late_flow(1);
+
+		f.s.endpoint_ns = us(endpoint_us);
+		return late_room_us(f);
+	};
+
+	/* What a packet waits for after its stamp: 5/8 to 7/8 of the noise. */
+	EXPECT_NEAR(room_us(25), 189, 0.1);
+	EXPECT_NEAR(room_us(30), 189 / 2., 0.1);
+	EXPECT_GT(room_us(34.9), 0);
+	EXPECT_EQ(room_us(35), 0);
+	EXPECT_EQ(room_us(4e6), 0);
+}
+
 /* @delays_us: the first one of each round. Returns what they turn by. */
 double turns_us(const std::vector<double> &delays_us, u64 apart_ns = us(1000), int samples = 1)
 {

@@ -150,6 +150,8 @@ void draw_late(Draw &d, const swift_params &p, swift_state &s, u64 now_ns)
 	s.base.since_ns = now_ns;
 	s.base.delay_ns[0] = s.base.delay_ns[1] = base_ns;
 	s.fabric_ns = u32(std::min<u64>(base_ns + d.below(6 * u64(s.noise_ns) + 1), SWIFT_U32_MAX));
+	s.has_endpoint = 1;
+	s.endpoint_ns = u32(d.below(s.noise_ns + 1));
 }
 
 /* A delay of that noise, a round later. */
