@@ -35,6 +35,14 @@ def positive(name, most):
     return parse
 
 
+def place(name):
+    def parse(value):
+        if not value:
+            raise Mistake(f"--{name}=: expected a file's or folder's name")
+        return value
+    return parse
+
+
 def scale(value):
     try:
         number = float(value)
@@ -70,10 +78,10 @@ def build_parser():
                        "instead of each testbed's (tests/lab/params)")
     add("--hosts", metavar="MODEL", help="what hosts cost (hosts.model): " + ", ".join(hosts.MODELS))
     add("--case", action="append", metavar="NAME", help="only this case; may be repeated")
-    add("--json", metavar="FILE", help="write the result (the log goes to FILE.log too)")
-    add("--html", metavar="FILE", help="write a report with plots")
+    add("--json", type=place("json"), metavar="FILE", help="write the result (the log goes to FILE.log too)")
+    add("--html", type=place("html"), metavar="FILE", help="write a report with plots")
     add("--dry-run", action="store_true", help="check all parameters, show the runs, start nothing")
-    add("--keep", metavar="DIR", help="keep the guests' files of the runs that are made")
+    add("--keep", type=place("keep"), metavar="DIR", help="keep the guests' files of the runs that are made")
     add("--jobs", type=positive("jobs", 64), default=1, metavar="N", help="run N guests at once (default 1)")
     add("--fresh", action="store_true", help="run again what was run before")
 
@@ -95,10 +103,10 @@ def build_parser():
 
     report = commands.add_parser("report", help="a report from a result")
     report.add_argument("file", metavar="FILE.json")
-    report.add_argument("--beside", metavar="FILE.json", help="the same with nothing set (run --defaults): shown beside it")
+    report.add_argument("--beside", type=place("beside"), metavar="FILE.json", help="the same with nothing set (run --defaults): shown beside it")
     form = report.add_mutually_exclusive_group(required=True)
-    form.add_argument("--html", metavar="FILE", help="as one page")
-    form.add_argument("--markdown", metavar="DIR", help="as a page of each experiment, with plots as SVG")
+    form.add_argument("--html", type=place("html"), metavar="FILE", help="as one page")
+    form.add_argument("--markdown", type=place("markdown"), metavar="DIR", help="as a page of each experiment, with plots as SVG")
     return parser
 
 
