@@ -16,7 +16,7 @@ import time
 from unittest import mock
 
 from lab import cli, kernel, uml
-from runner_common import same, says
+from runner_common import failure, no_room, same, says
 
 HERE = pathlib.Path(__file__).resolve().parent
 
@@ -45,6 +45,10 @@ def commands__refuse():
     says(refused("run", "table3", "--scale", "2"), "--scale=2", "0.001 to 1")
     for option in "--json", "--html", "--keep":
         says(refused("run", "table3", f"{option}="), f"{option}=: expected", "name")
+    for option in "--json", "--html":
+        says(refused("run", "table3", option, "/tmp"), f"{option} /tmp: expected a file, not a folder")
+    for html, what in ("/tmp/../tmp/x", ""), ("/tmp/x.log", " log"):
+        says(refused("run", "table3", "--json", "/tmp/x", "--html", html), f"--html {html}: expected another file than --json's{what}")
     says(refused("run", "table3", "--seeds", "0"), "--seeds=0", "1 to 1000")
     says(refused("run", "table3", "--case", "x"), "--case x")
     says(refused("run", "table3", "--set", "measure.mem_mb=1000000"), "memory=", "MB available", "1000256")
@@ -77,6 +81,15 @@ def commands__dry_run_and_list():
     says(lab("list").stdout, "table3", "SIGCOMM 2020")
     says(lab("run", "table3", "--dry-run", "--defaults").stdout, "(defaults)")
     same(lab("run", "all", "--dry-run", "--hosts", "real").returncode, 0)
+
+
+def commands__say_that_the_disk_is_full():
+    for unbuffered in "", "1":
+        for command in ["list"], ["run", "--help"], ["run", "table3", "--dry-run"]:
+            with open("/dev/full", "w", encoding="ascii") as full:
+                done = subprocess.run([HERE.parents[1] / "scripts/lab", *command], stdout=full, stderr=subprocess.PIPE,
+                                      text=True, env=os.environ | {"PYTHONUNBUFFERED": unbuffered}, check=False)
+            same([done.returncode, done.stderr], [1, "lab: standard output: No space left on device\n"])
 
 
 def commands__who_shares_a_run_keeps_its_own_name():
@@ -117,6 +130,23 @@ def commands__keep_a_folder_for_each_run():
                 with contextlib.suppress(OSError):  # no guest, no files
                     uml.execute(run, kernel.Kernel("build", "modules", "6.12"), None, folder)
         same(sorted(os.listdir(folder)), ["fig21_swift_seed_1", "table3_swift_seed_1"])
+
+
+def commands__keep_all_or_nothing():
+    """On a full disk, too; and nothing stays behind of the run itself."""
+    args = {"set": [], "scale": 0.1, "cc": "swift", "case": None, "seeds": 1, "asked": None, "hosts": None}
+    run, = cli.Plan("table3", argparse.Namespace(**args)).runs
+
+    def boot(_guests, _kernel, _job, folder, *_, **__):
+        (folder / "dmesg").write_bytes(b"x" * 9)
+        full.enter_context(no_room())
+
+    with tempfile.TemporaryDirectory() as folder, mock.patch.object(uml, "OUT", pathlib.Path(folder)), \
+         mock.patch.object(uml, "boot", boot):
+        with contextlib.ExitStack() as full:
+            complaint = failure(uml.execute, run, kernel.Kernel("build", "modules", "6.12"), None, f"{folder}/kept")
+        says(complaint, f"--keep {folder}/kept/table3_swift_seed_1: ", "File too large")
+        same([os.listdir(f"{folder}/{name}") for name in ("kept", "jobs")], [[], []])
 
 
 # --- Stress ---------------------------------------------------------------------------------------------------

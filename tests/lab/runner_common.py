@@ -2,7 +2,10 @@
 """What the cases of test_runner share: comparisons that raise AssertionError, and a small
 experiment with its loads, runs and results."""
 
-from lab import Mistake, experiment, load, topology, uml
+import contextlib
+import resource
+
+from lab import Failure, Mistake, experiment, load, topology, uml
 
 
 def near(value, wanted, within=1e-9):
@@ -13,14 +16,29 @@ def same(value, wanted):
     assert value == wanted, f"{value!r}, not {wanted!r}"
 
 
-def mistake(function, *arguments):
+def mistake(function, *arguments, kind=Mistake):
     """The one line that it complains with."""
     try:
         function(*arguments)
-    except Mistake as error:
+    except kind as error:
         same(len(str(error).splitlines()), 1)
         return str(error)
     raise AssertionError("no complaint")
+
+
+def failure(function, *arguments):
+    return mistake(function, *arguments, kind=Failure)
+
+
+@contextlib.contextmanager
+def no_room(bytes_=0):
+    """No file may be longer, as if the disk were full."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (bytes_, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def says(line, *words):

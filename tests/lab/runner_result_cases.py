@@ -7,7 +7,7 @@ import re
 import tempfile
 
 from lab import cli, experiment, params, report, results, text
-from runner_common import RAW, cases_of, entry, mistake, near, same, says
+from runner_common import RAW, cases_of, entry, failure, mistake, near, no_room, same, says
 
 
 def factors__are_of_each_tunable_alone():
@@ -164,4 +164,18 @@ def write__leaves_all_or_nothing():
         except TypeError:
             pass
         same([pathlib.Path(path).read_text(), os.listdir(os.path.dirname(path))], ["one", ["x.json"]])
+        with no_room():
+            same(failure(results.write, path, "two"), f"{path}: File too large")
+        same([pathlib.Path(path).read_text(), os.listdir(os.path.dirname(path))], ["one", ["x.json"]])
         says(mistake(results.write, "/proc/no/x.json", "a"), "/proc/no/x.json")
+
+
+def report__takes_no_folder_and_no_file_that_it_reads():
+    with tempfile.TemporaryDirectory() as folder:
+        path, link = f"{folder}/x.json", f"{folder}/link"
+        results.write(path, results.dump({"version": results.VERSION, "experiments": []}))
+        os.symlink(path, link)
+        for html, words in ((folder, "expected a file, not a folder"), (link, "expected another file than the result")):
+            options = cli.build_parser().parse_args(["report", path, "--html", html])
+            same(mistake(cli.report_command, options), f"--html {html}: {words}")
+        says(pathlib.Path(path).read_text(), "experiments")

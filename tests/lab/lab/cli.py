@@ -266,11 +266,24 @@ def elsewhere(ids):
     return kept
 
 
+def check_file(option, path, *others):
+    """That it can be written, before there is anything to write, and is none of the others."""
+    if os.path.isdir(path):
+        raise Mistake(f"{option} {path}: expected a file, not a folder")
+    for what, other in others:
+        if other and os.path.realpath(path) == os.path.realpath(other):
+            raise Mistake(f"{option} {path}: expected another file than {what}")
+    results.check_folder(f"{option} {path}", os.path.dirname(os.path.abspath(path)))
+
+
 def check_outputs(options):
-    """That results can be written, before there are any."""
-    for name, path in (("json", options.json), ("html", options.html), ("keep", options.keep)):
-        if path:
-            results.check_folder(f"--{name} {path}", path if name == "keep" else os.path.dirname(os.path.abspath(path)))
+    if options.json:
+        check_file("--json", options.json)
+    if options.html:
+        log = options.json and f"{options.json}.log"
+        check_file("--html", options.html, ("--json's", options.json), ("--json's log", log))
+    if options.keep:
+        results.check_folder(f"--keep {options.keep}", options.keep)
 
 
 def asked_tunables(options):
@@ -294,8 +307,12 @@ def run_command(options):
         clocks.check_built()
     uml.check_machine(max(run.mem_mb for run in every), min(options.jobs, len(every)))
     machine = kernel.prepare(options.debug_kernel)
-    with open(f"{options.json}.log" if options.json else os.devnull, "w", encoding="utf-8") as log:
-        made = make_all(every, machine, options, log)
+    log_path = f"{options.json}.log" if options.json else os.devnull
+    try:
+        with open(log_path, "w", encoding="utf-8") as log:
+            made = make_all(every, machine, options, log)
+    except OSError as error:
+        raise Failure(f"{error.filename or log_path}: {error.strerror}") from None
     found = []
     for plan in plans:
         found.append(plan.result([made.pop(0) for _ in plan.runs], machine))
@@ -382,6 +399,8 @@ def report_command(options):
     if options.beside:
         found = beside(found, options.beside)
     if options.html:
+        check_file("--html", options.html, ("the result", options.file), ("--beside's", options.beside))
+    if options.html:
         write_report(found, options.html)
     else:
         for name, content in reporter().markdown(found).items():
@@ -405,14 +424,26 @@ def interrupt(*_):
     raise KeyboardInterrupt
 
 
-def main(argv):
-    for number in SIGNALS:
-        signal.signal(number, interrupt)
+def carry_out(argv):
     try:
         options = build_parser().parse_args(argv)
         command = {"list": list_command, "run": run_command, "compare": compare_command, "exec": exec_command,
                    "report": report_command}[options.command]
         return command(options)
+    finally:
+        sys.stdout.flush()  # at the interpreter's end nobody could say that the disk is full
+
+
+def drop_output():
+    """What is still in its buffer cannot be written, and is not to be tried again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def main(argv):
+    for number in SIGNALS:
+        signal.signal(number, interrupt)
+    try:
+        return carry_out(argv)
     except Mistake as mistake:
         print(f"lab: {mistake}", file=sys.stderr)
         return 2
@@ -423,5 +454,10 @@ def main(argv):
         print("\nlab: interrupted; runs that were done are kept", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        drop_output()
+        return 1
+    except OSError as error:
+        if not error.filename:
+            drop_output()
+        print(f"lab: {error.filename or 'standard output'}: {error.strerror}", file=sys.stderr)
         return 1

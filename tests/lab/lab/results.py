@@ -7,7 +7,7 @@ import os
 import statistics
 import tempfile
 
-from . import Mistake, fields, laws, measure
+from . import Failure, Mistake, fields, laws, measure
 
 VERSION = 1
 # What is read of a result.
@@ -167,15 +167,18 @@ def write(path, content):
     """All of it or nothing."""
     folder = os.path.dirname(os.path.abspath(path))
     check_folder(path, folder)
-    fd, temporary = tempfile.mkstemp(prefix=".lab-", dir=folder)
     try:
-        with os.fdopen(fd, "w", encoding="utf-8") as file:
-            file.write(content)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+        fd, temporary = tempfile.mkstemp(prefix=".lab-", dir=folder)
+        try:
+            with os.fdopen(fd, "w", encoding="utf-8") as file:
+                file.write(content)
+            os.chmod(temporary, 0o644)
+            os.replace(temporary, path)
+        except BaseException:
+            os.unlink(temporary)
+            raise
+    except OSError as error:
+        raise Failure(f"{path}: {error.strerror}") from None
 
 
 def dump(results):

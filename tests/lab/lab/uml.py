@@ -261,10 +261,13 @@ def scratch():
 
 def boot(guests, kernel, job, folder, seed, mem_mb, show=False, progress=None):
     """Runs a guest to its end. Its console goes to folder/console, or is shown."""
-    (folder / "job.json").write_text(json.dumps(place(job, kernel)), encoding="utf-8")
-    shutil.copyfile(GUEST, folder / "guest.py")
-    if "clocks" in job:
-        shutil.copy(clocks.SWIFTCTL, folder / "swiftctl")
+    try:
+        (folder / "job.json").write_text(json.dumps(place(job, kernel)), encoding="utf-8")
+        shutil.copyfile(GUEST, folder / "guest.py")
+        if "clocks" in job:
+            shutil.copy(clocks.SWIFTCTL, folder / "swiftctl")
+    except OSError as error:
+        raise Failure(f"{folder}: {error.strerror}") from None
     argv, environment = command_line(kernel, folder, seed, mem_mb)
     fixed_addresses()
     with open(folder / "console", "wb") as console, cpu_of_its_own() as cpu:
@@ -316,6 +319,17 @@ def read_progress(folder):
 
 # --- Runs -------------------------------------------------------------------------------------
 
+def keep_files(folder, target):
+    """All of them or none."""
+    shutil.rmtree(target, ignore_errors=True)
+    try:
+        shutil.copytree(folder, target)
+    except OSError as error:
+        shutil.rmtree(target, ignore_errors=True)
+        why = error.strerror or error.args[0][0][2]  # copytree's own has a list of what failed
+        raise Failure(f"--keep {target}: {why}") from None
+
+
 def execute(run, kernel, guests, keep=None, progress=None):
     """What was measured: {name: bytes}."""
     folder = scratch()
@@ -326,11 +340,11 @@ def execute(run, kernel, guests, keep=None, progress=None):
         result["dmesg"] = (folder / "dmesg").read_bytes()
         return result, time.monotonic() - began
     finally:
-        if keep:
-            target = pathlib.Path(keep) / re.sub(r"[^\w.-]+", "_", f"{run.experiment} {run.name}")
-            shutil.rmtree(target, ignore_errors=True)
-            shutil.copytree(folder, target)
-        shutil.rmtree(folder, ignore_errors=True)
+        try:
+            if keep:
+                keep_files(folder, pathlib.Path(keep) / re.sub(r"[^\w.-]+", "_", f"{run.experiment} {run.name}"))
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def run_command(spec, cc, seed, argv, kernel, guests):
