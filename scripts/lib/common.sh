@@ -9,6 +9,10 @@ me=${0##*/}
 say() { printf '%s: %s\n' "$me" "$*" >&2; }
 die() { say "$*"; exit 1; }
 usage_error() { say "$* (see $me --help)"; exit 2; }
+number() { # OPTION VALUE LOW HIGH
+	[[ $2 =~ ^(0|[1-9][0-9]{0,8})$ ]] && [ "$2" -ge "$3" ] && [ "$2" -le "$4" ] ||
+		usage_error "$1 wants a number from $3 to $4, not '$2'"
+}
 
 # The comment block at the top of the script is its help text.
 help_text() { sed -n '/^#:/s/^#: \{0,1\}//p' "$0"; }
