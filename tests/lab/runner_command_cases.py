@@ -50,7 +50,10 @@ def commands__refuse():
     for html, what in ("/tmp/../tmp/x", ""), ("/tmp/x.log", " log"):
         says(refused("run", "table3", "--json", "/tmp/x", "--html", html), f"--html {html}: expected another file than --json's{what}")
     says(refused("run", "table3", "--seeds", "0"), "--seeds=0", "1 to 1000")
-    says(refused("run", "table3", "--case", "x"), "--case x")
+    says(refused("run", "table3", "--case", "x"), "--case x: the experiment has no cases")
+    says(refused("run", "defaults", "--case", "x"), "--case x: expected one of 1g-2, ")
+    for words in ["star"], ["--", "true"]:
+        says(refused("exec", *words), "required: TOPOLOGY -- COMMAND")
     says(refused("run", "table3", "--set", "measure.mem_mb=1000000"), "memory=", "MB available", "1000256")
     says(refused("exec", "ring", "--", "true"), "topology ring: there is no such topology or experiment", "star", "table3")
     says(refused("compare", "/nowhere", "/nowhere"), "/nowhere")

@@ -24,6 +24,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 class Parser(argparse.ArgumentParser):
     def error(self, message):
+        message = message.replace(": -- COMMAND", ": TOPOLOGY -- COMMAND")  # of one word alone either may be missing
         raise Mistake(f"{message} (see {self.prog} --help)")
 
 
@@ -94,7 +95,7 @@ def build_parser():
     execute = commands.add_parser("exec", parents=[settings], help="run a command inside a topology",
                                   description="Runs a command as root in the guest. Host N is the network namespace hN with the "
                                   "address 10.0.0.(N+1): lab exec star -- sh -c 'ip netns exec h0 iperf3 -sD; "
-                                  "ip netns exec h1 iperf3 -c 10.0.0.1'. Status: the command's.")
+                                  "ip netns exec h1 iperf3 -c 10.0.0.1 -n 200M'. Status: the command's.")
     execute.add_argument("topology", metavar="TOPOLOGY",
                          help=f"{', '.join(topology.KINDS)}, or an experiment for its own")
     execute.add_argument("--cc", default="cubic", metavar="A", help="the hosts' default (default cubic)")
@@ -126,6 +127,8 @@ def choose_ccs(given, one):
 def choose_cases(given, cases):
     names = [case.name for case in cases]
     for name in given or []:
+        if name and names == [""]:
+            raise Mistake(f"--case {name}: the experiment has no cases")
         if name not in names:
             raise Mistake(f"--case {name}: expected one of {', '.join(names)}")
     return [case for case in cases if not given or case.name in given]
