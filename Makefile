@@ -29,6 +29,7 @@ kmod-%: setup-build
 
 tools: setup-build setup-web ## swiftctl and swiftd
 	@mkdir -p out/build
+	@echo "building swiftctl and swiftd, minutes the first time (out/tools.log)"
 	@flock out/build/userspace.lock sh -c 'cmake -S userspace -B out/build/userspace -G Ninja && \
 		cmake --build out/build/userspace' >out/tools.log 2>&1 || { cat out/tools.log; exit 1; }
 	@echo "built out/build/userspace/swiftctl and swiftd"
