@@ -506,13 +506,15 @@ SWIFT_INLINE u64 swift_noise_room_ns(const struct swift_state *s, const struct s
  * 5/16 of itself, and all of it counts from 7/16 on; and the mean delay is not far above it: where
  * it is 3.5 to 4.75 times the noise above the base, a queue stands there. A slow link's queue of a
  * packet more or less does turn back; but a packet's time is a part of its base: noise of up to
- * 3/8 of the base is that, from a half on it is hosts'. Nor is a queue of a host that is busy: what
+ * 3/8 of the base is that, from a half on it is hosts'; and of a base beyond six rtt_epsilons four
+ * times as much more, since many flows move the queue by more than a packet. Nor is a queue of a host that is busy: what
  * waits there for its stamp waits after it, too, where a host that slept is quick. All of the room
  * is there while the host's delay is at most 5/8 of the noise, none from 7/8 on. Below one packet
  * nothing tells them apart.
  */
 #define SWIFT_LATE_TIMES 10
 #define SWIFT_LATE_MOST 16 /* rtt_epsilons */
+#define SWIFT_LATE_BASE 6
 
 SWIFT_INLINE u32 swift_part_q8(u64 part, u64 of)
 {
@@ -550,10 +552,13 @@ SWIFT_APART u64 swift_late_room_of(u32 noise_ns, u32 turns_ns, u32 above_ns, u32
 SWIFT_INLINE u64 swift_late_room_ns(const struct swift_state *s, const struct swift_params *p,
 				    u64 base_ns)
 {
-	u32 packets_ns = (u32)(base_ns * 3 / 8);
+	u64 long_ns = (u64)p->rtt_epsilon_ns * SWIFT_LATE_BASE;
+	u64 packets_ns = base_ns * 3 / 8;
 	u32 busy_ns = (u32)((u64)s->noise_ns * 7 / 8);
 	u64 room_ns;
 
+	if (base_ns > long_ns)
+		packets_ns += 4 * (base_ns - long_ns);
 	if (s->fabric.cwnd_q16 < SWIFT_Q16_ONE || s->noise_ns <= packets_ns ||
 	    s->endpoint_ns >= busy_ns || s->noise_ns <= swift_late_few_ns(p->rtt_epsilon_ns))
 		return 0;

@@ -65,7 +65,8 @@ protected:
 	static std::string available() { return slurp("/proc/sys/net/ipv4/tcp_available_congestion_control"); }
 
 	static constexpr const char *default_path = "/proc/sys/net/ipv4/tcp_congestion_control";
-	static constexpr const char *others_may_not = "only the initial network namespace's default may be one that is restricted";
+	static constexpr const char *others_may_not =
+		"only the initial network namespace's default may be one that is restricted";
 
 	static bool may_be_the_default() { return std::filesystem::exists("/proc/sys/net/core/default_qdisc"); }
 	std::string out_;

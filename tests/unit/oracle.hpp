@@ -144,7 +144,8 @@ inline double late_room(const State &s, const Params &p, double fcwnd, double sm
 	double few = std::floor(p.t.rtt_epsilon_ns / 8) * 5;
 	double above = std::max(0.0, s.fabric_delay - smallest);
 	double queue = std::floor(s.noise * 19 / 4), turned = 16 * s.turns - std::floor(s.noise * 5 / 16);
-	double packets = std::floor(smallest * 3 / 8); /* what of the noise a slow link's packets may be */
+	/* What of the noise a slow link's packets may be. */
+	double packets = std::floor(smallest * 3 / 8) + 4 * std::max(0.0, smallest - 6.0 * p.t.rtt_epsilon_ns);
 	double busy = std::floor(s.noise * 7 / 8); /* what hosts that are busy hold back themselves */
 	auto part = [](double x, double of) { return std::min(256.0, x < of ? std::floor(x * 256 / of) : 256.0); };
 

@@ -880,6 +880,11 @@ TEST(target, D18_a_queue_has_none)
 	EXPECT_NEAR(late_room_us(late_flow(1, 40, 30, 80, 80)), 189, 0.1);
 	EXPECT_NEAR(late_room_us(late_flow(1, 35, 30, 80, 80)), 10 * 22.5 * 22.5 / 35 / 2, 0.5);
 	EXPECT_EQ(late_room_us(late_flow(1, 40, 30, 80, 107)), 0);
+	/* And by four times what its base is beyond six rtt_epsilons. */
+	EXPECT_NEAR(late_room_us(late_flow(1, 100, 80, 80, 120)), 320, 0.1);
+	EXPECT_NEAR(late_room_us(late_flow(1, 100, 80, 80, 130)), 320 * (100 - 130 * 0.375 - 40) / (130 / 8.), 2);
+	EXPECT_EQ(late_room_us(late_flow(1, 100, 80, 80, 134)), 0);
+	EXPECT_EQ(late_room_us(late_flow(1, 4e6, 4e6, 80, 4e6)), 0);
 }
 
 TEST(target, D18_a_busy_host_has_none)
