@@ -16,6 +16,7 @@
 #include "fake_bpf_host.h"
 #include "fake_knob.h"
 #include "fake_system.h"
+#include "tune.h"
 #include "tune_run.h"
 
 using namespace swift;
@@ -623,6 +624,25 @@ TEST(PathLearner, FlowsOfOtherNamespacesTeachNothing)
 	learner.add(flow, "swift", std::nullopt, 7);
 	ASSERT_EQ(learner.samples().size(), 1U);
 	EXPECT_EQ(learner.samples()[0].hops, 3U);
+}
+
+// Copied, both lines are about the flows that were looked at.
+TEST(Tune, AProposalIsTriedWhereItWasMade)
+{
+	TuneVerbOptions o;
+
+	EXPECT_EQ(try_text(o, "turn it"), "to try it turn it\n"
+					  "or        swiftctl tune --apply   (looks for the best one from there)\n");
+	o.netns = "left";
+	EXPECT_EQ(try_text(o, "turn it"), "to try it ip netns exec left turn it\n"
+					  "or        swiftctl tune --apply --netns left   (looks for the best one from there)\n");
+	o.netns = "/proc/7/ns/net";
+	EXPECT_EQ(try_text(o, "turn it").find("to try it nsenter --net=/proc/7/ns/net turn it\n"), 0U);
+	o.variant = "bpf_swift"; // all namespaces' alike
+	o.dst = "10.0.0.0/8";
+	EXPECT_EQ(try_text(o, "turn it"), "to try it turn it\n"
+					  "or        swiftctl tune --apply --bpf bpf_swift --dst 10.0.0.0/8 --netns /proc/7/ns/net   "
+					  "(looks for the best one from there)\n");
 }
 
 /* --- What keeps knobs apart, and who is in the way ---------------------------------------- */

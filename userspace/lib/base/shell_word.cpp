@@ -37,6 +37,13 @@ std::string shell_word(std::string_view text)
 	return out + "'";
 }
 
+std::string netns_command(std::string_view netns, const std::string &command)
+{
+	if (netns.empty())
+		return command;
+	return (netns.starts_with('/') ? "nsenter --net=" : "ip netns exec ") + shell_word(netns) + " " + command;
+}
+
 Result<void> check_host_name(const std::string &what, const std::string &name)
 {
 	if (name.empty() || name.size() > host_name_max || name.starts_with('-') ||

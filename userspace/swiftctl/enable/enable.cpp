@@ -86,10 +86,10 @@ std::vector<std::string> commands_from_here(const std::string &netns, const Item
 {
 	auto lines = commands(item, value, module_file);
 
-	if (netns.empty() || item.kind == Kind::module || item.kind == Kind::file)
+	if (item.kind == Kind::module || item.kind == Kind::file)
 		return lines;
 	for (std::string &line : lines)
-		line = (netns.starts_with('/') ? "nsenter --net=" : "ip netns exec ") + shell_word(netns) + " " + line;
+		line = netns_command(netns, line);
 	return lines;
 }
 

@@ -27,6 +27,13 @@ Result<FlowObserver> observe(const TargetKnob &knob)
 	return FlowObserver::open(std::move(o), bpf_flow_storages);
 }
 
+// As options say it again.
+std::string which_flows(const TuneVerbOptions &o)
+{
+	return (o.variant.empty() ? "" : " --bpf " + o.variant) + (o.dst.empty() ? "" : " --dst " + o.dst) +
+	       (o.netns.empty() ? "" : " --netns " + shell_word(o.netns));
+}
+
 class Tuning {
 public:
 	Tuning(const TuneVerbOptions &options, const TunePlan &plan, TargetKnob &knob, TuneRun &run,
@@ -98,9 +105,7 @@ private:
 			p.base_target_ns, p.reason);
 
 		if (!options_.apply)
-			text += fmt::format("to try it {}\nor        swiftctl tune --apply   "
-					    "(looks for the best one from there)\n",
-					    knob_.command(wanted));
+			text += try_text(options_, knob_.command(wanted));
 		return print(text);
 	}
 
@@ -132,12 +137,9 @@ private:
 		kept.policy = "static";
 		kept.base_target_ns = run_.tuner().kept_ns();
 		return leave(fmt::format("kept      base_target_ns={} (was {}, {}); to put it back: "
-					 "swiftctl tune --undo{}{}{}\n",
+					 "swiftctl tune --undo{}\n",
 					 kept.base_target_ns, run_.before().base_target_ns,
-					 run_.before().policy,
-					 options_.variant.empty() ? "" : " --bpf " + options_.variant,
-					 options_.dst.empty() ? "" : " --dst " + options_.dst,
-					 options_.netns.empty() ? "" : " --netns " + shell_word(options_.netns)));
+					 run_.before().policy, which_flows(options_)));
 	}
 
 	// Of a tuning that ends for another reason than its own; why goes to the caller.
@@ -238,6 +240,13 @@ Result<TunePlan> TunePlan::from(const TuneVerbOptions &o)
 	t.step = 1 + larger_by;
 	RETURN_IF_ERROR(t.check());
 	return plan;
+}
+
+std::string try_text(const TuneVerbOptions &o, const std::string &command)
+{
+	// A variant is the host's.
+	return fmt::format("to try it {}\nor        swiftctl tune --apply{}   (looks for the best one from there)\n",
+			   netns_command(o.variant.empty() ? o.netns : "", command), which_flows(o));
 }
 
 std::string event_text(const TuneEvent &e)

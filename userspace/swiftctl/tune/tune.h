@@ -43,6 +43,8 @@ struct TunePlan {
 	static Result<TunePlan> from(const TuneVerbOptions &options);
 };
 
+// What to do with a proposal that @command, of the knob, would set.
+[[nodiscard]] std::string try_text(const TuneVerbOptions &options, const std::string &command);
 // A line of the log.
 [[nodiscard]] std::string event_text(const TuneEvent &event);
 [[nodiscard]] std::string event_json(const TuneEvent &event, std::int64_t time_ns);
