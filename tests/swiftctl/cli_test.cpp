@@ -117,6 +117,8 @@ TEST_F(Cli, the_first_unknown_option_is_named_and_not_its_value)
 	EXPECT_EQ(swiftctl("ab --cc").err, "swiftctl ab: --cc: a value is missing (NAME,...); see swiftctl ab --help\n");
 	EXPECT_EQ(swiftctl("enable --module= --dry-run").err, "swiftctl enable: --module without a value; see swiftctl enable --help\n");
 	EXPECT_EQ(swiftctl("tune --undo --bpf ''").err, "swiftctl tune: an empty word after --bpf (allowed: none); see swiftctl tune --help\n");
+	EXPECT_EQ(swiftctl("tune --min-us 100 --max-us 10").err,
+		  "swiftctl tune: --min-us: '100' (allowed: at most --max-us, 10); see swiftctl tune --help\n");
 	EXPECT_EQ(swiftctl("flows extra").err, "swiftctl flows: unexpected argument extra; see swiftctl flows --help\n");
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "tune_run.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -354,11 +356,11 @@ Result<std::vector<TuneEvent>> TuneRun::start()
 	const double longest_ns = std::max(learner_.longest_ns(), model->shortest_ns());
 
 	if (1.25 * longest_ns > options_.max_ns)
-		return Error{"tune.max_ns is less than the longest path needs, which takes " +
-				     std::to_string(std::llround(longest_ns)) + " ns unloaded",
-			     std::to_string(options_.max_ns),
-			     std::to_string(std::llround(1.25 * longest_ns)) +
-				     " or more; or a BPF variant's target for each destination"};
+		return Error{fmt::format("max_us is less than the longest path needs, which takes {:.0f} us unloaded",
+					 longest_ns / 1e3),
+			     fmt::format("{}", options_.max_ns / 1e3),
+			     fmt::format("{} or more; or a BPF variant's target for each destination",
+					 std::ceil(1.25 * longest_ns / 1e3))};
 	options_.min_ns = std::max(options_.min_ns, static_cast<std::uint32_t>(1.25 * longest_ns));
 
 	TargetSettings wanted = now_;

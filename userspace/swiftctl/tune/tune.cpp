@@ -237,6 +237,9 @@ Result<TunePlan> TunePlan::from(const TuneVerbOptions &o)
 	      take_decimal(t.measure, "--measure", o.measure, 1, 1000),
 	      take_decimal(t.hold_s, "--hold", o.hold_s, 0, 1e9)})
 		RETURN_IF_ERROR(taken);
+	if (t.min_ns > t.max_ns)
+		return Error{"--min-us", fmt::format("{}", t.min_ns / 1e3),
+			     fmt::format("at most --max-us, {}", t.max_ns / 1e3)};
 	t.step = 1 + larger_by;
 	RETURN_IF_ERROR(t.check());
 	return plan;
