@@ -2,8 +2,10 @@
 // What files and locks promise, held against the real host's (below a folder) and the tests' made-up ones:
 // a fake that is kinder than what it stands for hides faults.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <cerrno>
+#include <csignal>
 #include <filesystem>
 
 #include "fake_clock_host.h"
@@ -38,6 +40,29 @@ protected:
 
 	std::filesystem::path dir_;
 	std::unique_ptr<Files> files_;
+};
+
+// A write() gets as far as this, and says so; the next one fails.
+class FilesUpTo {
+public:
+	explicit FilesUpTo(rlim_t bytes)
+	{
+		getrlimit(RLIMIT_FSIZE, &before_);
+		const rlimit limit = {bytes, before_.rlim_max};
+
+		setrlimit(RLIMIT_FSIZE, &limit);
+	}
+	~FilesUpTo()
+	{
+		setrlimit(RLIMIT_FSIZE, &before_);
+		std::signal(SIGXFSZ, handler_);
+	}
+	FilesUpTo(const FilesUpTo &) = delete;
+	FilesUpTo &operator=(const FilesUpTo &) = delete;
+
+private:
+	rlimit before_{};
+	void (*handler_)(int) = std::signal(SIGXFSZ, SIG_IGN);
 };
 
 } // namespace
@@ -79,6 +104,34 @@ TEST_P(FilesContract, files_are_written_where_they_are_and_replaced_anywhere)
 	EXPECT_TRUE(files_->remove_file("/a/b"));
 	EXPECT_TRUE(files_->remove_file("/a/b")); // gone already
 	EXPECT_EQ(files_->read_file("/a/b").error().code, ENOENT);
+}
+
+// A disk that is full takes the first part.
+TEST(RealFiles, what_is_not_written_whole_says_why)
+{
+	const std::string text(2000, 'x');
+	std::string dir = std::filesystem::temp_directory_path() / "swift-files-XXXXXX";
+
+	ASSERT_TRUE(mkdtemp(dir.data()));
+	const auto system = real_system(dir);
+
+	ASSERT_TRUE(system->replace_file("/a", "one", 0600));
+	Result<void> replaced, written;
+	{
+		const FilesUpTo limit(1000);
+
+		errno = ENOENT; // of something before
+		replaced = system->replace_file("/a", text, 0600);
+		EXPECT_EQ(*system->read_file("/a"), "one");
+		EXPECT_EQ(*system->list_dir("/"), std::vector<std::string>{"a"});
+		errno = ENOENT;
+		written = system->write_file("/a", text);
+	}
+	std::filesystem::remove_all(dir);
+	ASSERT_FALSE(replaced);
+	EXPECT_EQ(replaced.error().code, EFBIG) << replaced.error().text();
+	ASSERT_FALSE(written);
+	EXPECT_EQ(written.error().code, EIO) << written.error().text();
 }
 
 INSTANTIATE_TEST_SUITE_P(Hosts, FilesContract, testing::Values("real", "fake", "nics"));

@@ -45,6 +45,20 @@ Result<std::string> read_all(int fd, const std::string &what)
 	}
 }
 
+// False: errno tells why.
+bool write_all(int fd, std::string_view content)
+{
+	while (!content.empty()) {
+		const ssize_t n = ::write(fd, content.data(), content.size());
+
+		if (n >= 0)
+			content.remove_prefix(static_cast<std::size_t>(n));
+		else if (errno != EINTR)
+			return false;
+	}
+	return true;
+}
+
 Result<void> make_dirs(const std::string &path)
 {
 	for (std::size_t at = 1; at != std::string::npos; ) {
@@ -137,10 +151,12 @@ public:
 
 		if (!fd)
 			return errno_error("cannot open " + path, errno);
-		if (::write(fd.get(), content.data(), content.size()) !=
-		    static_cast<ssize_t>(content.size()))
-			return errno_error("cannot write", errno);
-		return {};
+		// At once: what a sysctl gets in parts is no value.
+		const ssize_t n = ::write(fd.get(), content.data(), content.size());
+
+		if (n == static_cast<ssize_t>(content.size()))
+			return {};
+		return errno_error("cannot write", n < 0 ? errno : EIO);
 	}
 
 	Result<void> replace_file(const std::string &path, const std::string &content,
@@ -157,10 +173,8 @@ public:
 
 		if (!fd)
 			return errno_error("cannot write " + path, errno);
-		if (fchmod(fd.get(), mode) < 0 ||
-		    ::write(fd.get(), content.data(), content.size()) !=
-			    static_cast<ssize_t>(content.size()) ||
-		    fsync(fd.get()) < 0 || rename(scratch.c_str(), real.c_str()) < 0) {
+		if (fchmod(fd.get(), mode) < 0 || !write_all(fd.get(), content) || fsync(fd.get()) < 0 ||
+		    rename(scratch.c_str(), real.c_str()) < 0) {
 			const int code = errno;
 
 			unlink(scratch.c_str());
