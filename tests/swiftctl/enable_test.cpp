@@ -324,9 +324,12 @@ TEST(disable, of_a_full_disk_puts_all_back)
 
 	ASSERT_FALSE(enable(s, everything()).error);
 	s.full = true;
-	(void)disable(s, s, {});
+	const Outcome undone = disable(s, s, {});
+
 	EXPECT_EQ(s.world().second, before.second);
 	EXPECT_EQ(value(s, "/proc/sys/net/core/default_qdisc"), "pfifo_fast");
+	EXPECT_FALSE(s.exists(StateFile::path));
+	EXPECT_FALSE(undone.error) << "all of it is back, and nothing remembered: " << undone.error->text();
 }
 
 TEST(enable, of_a_disk_that_cannot_be_written_says_that_all_is_as_before)

@@ -529,17 +529,19 @@ private:
 		std::stable_sort(left.begin(), left.end(), [](const Change &a, const Change &b) {
 			return undo_rank(a.item) < undo_rank(b.item);
 		});
+		Result<void> saved; // the last time, which is what the next run finds
+
 		for (auto change = left.begin(); change != left.end();) {
 			if (!undo(*change)) {
 				++change; // remembered, for another try
 				continue;
 			}
 			change = left.erase(change);
-			if (options_.dry_run)
-				continue;
-			if (auto saved = state_.save(left); !saved && !outcome_.error)
-				outcome_.error = saved.error();
+			if (!options_.dry_run)
+				saved = state_.save(left);
 		}
+		if (!saved && !outcome_.error)
+			outcome_.error = saved.error();
 		return {};
 	}
 
