@@ -920,6 +920,28 @@ TEST(enable, dry_run_changes_nothing_and_needs_no_root)
 				"sysctl -w net.ipv4.tcp_congestion_control=swift"}));
 }
 
+TEST(enable, dry_run_tells_of_a_module_that_is_not_there)
+{
+	FakeSystem s;
+	EnableOptions o;
+
+	o.dry_run = true;
+	EXPECT_EQ(enable(s, o).notes, std::vector<std::string>{});
+	o.module_file = "/x.ko";
+	const Outcome no_file = enable(s, o);
+
+	EXPECT_FALSE(no_file.error);
+	EXPECT_EQ(no_file.dry_lines.front(), "insmod /x.ko");
+	EXPECT_TRUE(any_note(no_file, "it would fail here: --module: no such file: '/x.ko'"));
+	s.files["/x.ko"] = "";
+	EXPECT_EQ(enable(s, o).notes, std::vector<std::string>{});
+	s.installed = false;
+	o.module_file.clear();
+	EXPECT_TRUE(any_note(enable(s, o), "it would fail here: the module tcp_swift is not loaded; it is not"));
+	s.files["/sys/module/tcp_swift/refcnt"] = "0\n";
+	EXPECT_EQ(enable(s, o).notes, std::vector<std::string>{}) << "it is loaded";
+}
+
 TEST(disable, dry_run_changes_nothing)
 {
 	FakeSystem s;
@@ -954,6 +976,7 @@ TEST(enable, refusals_name_the_reason)
 		{[](auto &, auto &o) { o.ifaces = {"eth9"}; }, false, "no such interface: 'eth9'"},
 		{[](auto &s, auto &) { s.root = false; }, false, "needs root"},
 		{[](auto &s, auto &) { s.installed = false; }, false, "the module tcp_swift is not loaded"},
+		{[](auto &, auto &o) { o.module_file = "/x.ko"; }, false, "--module: no such file: '/x.ko'"},
 		{[](auto &s, auto &) { s.has_fq = false; }, false, "this kernel has no fq"},
 		{[](auto &s, auto &) { s.files[StateFile::path] = "{broken"; }, false,
 		 "cannot make sense of /var/lib/tcp_swift/enable.json"},

@@ -314,15 +314,28 @@ private:
 		return step({Kind::file, sysctl_file}, text);
 	}
 
+	Result<void> find_module() const
+	{
+		if (module_loaded(system_))
+			return {};
+		if (!options_.module_file.empty()) {
+			if (!system_.exists(options_.module_file))
+				return Error{"--module: no such file", options_.module_file};
+			return {};
+		}
+		const auto found = system_.run({"modinfo", "-n", "tcp_swift"});
+
+		if (!found || found->status != 0)
+			return Error{"the module tcp_swift is not loaded; " + module_hint(system_)};
+		return {};
+	}
+
 	Result<void> load_module()
 	{
-		const bool missing = !module_loaded(system_) && options_.module_file.empty();
-
-		if (missing && !options_.dry_run) {
-			const auto found = system_.run({"modinfo", "-n", "tcp_swift"});
-
-			if (!found || found->status != 0)
-				return Error{"the module tcp_swift is not loaded; " + module_hint(system_)};
+		if (const auto found = find_module(); !found) {
+			if (!options_.dry_run)
+				return found;
+			outcome_.notes.push_back("it would fail here: " + found.error().text());
 		}
 		if (!state_.initial() && (options_.dry_run || !module_loaded(system_)))
 			outcome_.notes.push_back(fmt::format(
