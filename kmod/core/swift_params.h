@@ -52,7 +52,8 @@ enum swift_target_policy {
 	X(ai_milli, 1000, 1, 100000, "additive increase per RTT, 1/1000 packet, Algorithm 1")    \
 	X(beta_milli, 800, 1, 1000, "multiplicative decrease constant, 1/1000, Algorithm 1, D17") \
 	X(max_mdf_milli, 500, 1, 1000, "largest decrease at once, 1/1000, Algorithm 1, D17")      \
-	X(min_cwnd_micro, 1000, 1000, 10000000, "smallest window, 1/1000000 packet, 3.4")        \
+	X(min_cwnd_micro, 1000, 1000, 10000000,                                                  \
+	  "smallest window, 1/1000000 packet, at most max_cwnd packets, 3.4")                    \
 	X(max_cwnd, 4096, 1, 65535, "largest window, packets, Algorithm 1")                      \
 	X(init_cwnd, 1, 1, 65535, "window of a new flow, packets")                               \
 	X(retx_reset_threshold, 3, 1, 255,                                                       \

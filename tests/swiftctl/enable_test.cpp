@@ -332,6 +332,32 @@ TEST(disable, of_a_full_disk_puts_all_back)
 	EXPECT_FALSE(undone.error) << "all of it is back, and nothing remembered: " << undone.error->text();
 }
 
+// Each is in its range, and the kernel says no more than EINVAL.
+TEST(enable, values_that_contradict_each_other_say_what_is_allowed)
+{
+	struct Refusing : FakeSystem {
+		Result<void> write_file(const std::string &path, const std::string &content) override
+		{
+			return path.ends_with("_milli") ? errno_error("cannot write", EINVAL) :
+							  FakeSystem::write_file(path, content);
+		}
+	};
+	for (const auto &[set, says] :
+	     {std::pair("fs_min_cwnd_milli=200000", "fs_min_cwnd_milli: '200000' (allowed: at most half of fs_max_cwnd_milli)"),
+	      std::pair("fs_max_cwnd_milli=2", "fs_max_cwnd_milli: '2' (allowed: at least twice fs_min_cwnd_milli)"),
+	      std::pair("ai_milli=2", "ai_milli to '2': cannot write: Invalid argument")}) {
+		Refusing s;
+		EnableOptions o;
+
+		o.set = {set};
+		const Outcome out = enable(s, o);
+
+		ASSERT_TRUE(out.error) << set;
+		EXPECT_EQ(out.error->text(), std::string("cannot set net.ipv4.tcp_swift.") + says);
+		EXPECT_TRUE(out.rolled_back) << set;
+	}
+}
+
 TEST(enable, of_a_disk_that_cannot_be_written_says_that_all_is_as_before)
 {
 	struct ReadOnly : FakeSystem {

@@ -64,22 +64,6 @@ const std::array<BpfLaw, 3> laws = {
 	BpfLaw{"gcn", "gcn_params", "", sizeof(bpf_gcn_profile), gcn_table,
 	       convert<bpf_gcn_profile, gcn_tunables, gcn_params_prepare>}};
 
-// What else a tunable that is in its range depends on.
-std::string_view dependence(std::string_view name)
-{
-	if (name == "fs_max_cwnd_milli")
-		return "at least twice fs_min_cwnd_milli";
-	if (name == "min_cwnd_micro")
-		return "at most max_cwnd packets";
-	if (name == "t_high_ns")
-		return "at least t_low_ns";
-	if (name == "max_rate_mbps")
-		return "at least min_rate_mbps";
-	if (name == "init_rate_mbps")
-		return "min_rate_mbps to max_rate_mbps";
-	return "";
-}
-
 const BpfTunable *find(const BpfLaw &law, std::string_view name)
 {
 	for (const BpfTunable &t : law.tunables)

@@ -47,6 +47,25 @@ const Tunable *find_tunable(std::string_view name)
 	return nullptr;
 }
 
+std::string_view dependence(std::string_view tunable)
+{
+	if (tunable == "fs_min_cwnd_milli")
+		return "at most half of fs_max_cwnd_milli";
+	if (tunable == "fs_max_cwnd_milli")
+		return "at least twice fs_min_cwnd_milli";
+	if (tunable == "min_cwnd_micro")
+		return "at most max_cwnd packets";
+	if (tunable == "max_cwnd")
+		return "packets, at least min_cwnd_micro";
+	if (tunable == "t_high_ns")
+		return "at least t_low_ns";
+	if (tunable == "max_rate_mbps")
+		return "at least min_rate_mbps";
+	if (tunable == "init_rate_mbps")
+		return "min_rate_mbps to max_rate_mbps";
+	return "";
+}
+
 Result<std::string> Tunable::check(std::string_view value) const
 {
 	if (name == "target_policy") {

@@ -30,5 +30,7 @@ struct Tunable {
 
 [[nodiscard]] std::span<const Tunable> tunables();
 [[nodiscard]] const Tunable *find_tunable(std::string_view name);
+// What else a tunable of any law that is in its range has to be; "": nothing.
+[[nodiscard]] std::string_view dependence(std::string_view tunable);
 
 } // namespace swift

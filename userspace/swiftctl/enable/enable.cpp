@@ -120,6 +120,12 @@ std::vector<Setting> set_before(const System &system, const std::vector<Change> 
 	return all;
 }
 
+// What else it has to be, of the settings that are in force.
+std::string_view dependence_of(const Item &item)
+{
+	return item.key.starts_with(sysctl_prefix) ? dependence(item.key.substr(sysctl_prefix.size())) : "";
+}
+
 // Has an earlier run set it, and is it so still?
 bool still_set(const System &system, const std::vector<Change> &remembered, std::string_view key, std::string_view value)
 {
@@ -391,6 +397,8 @@ private:
 			if (item.key == default_qdisc_sysctl && applied.error().code == ENOENT)
 				return Error{"this kernel has no fq queueing discipline (sch_fq); --qdisc keep "
 					     "does without, at more CPU"};
+			if (const auto allowed = dependence_of(item); applied.error().code == EINVAL && !allowed.empty())
+				return Error{"cannot set " + item.key, wanted, std::string(allowed)};
 			return applied;
 		}
 		outcome_.events.push_back({item, now, wanted, "set"});
