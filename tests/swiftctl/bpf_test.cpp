@@ -605,7 +605,8 @@ TEST(Bpf, what_cannot_be_loaded)
 		other->ops = {77, "bpf_swift", BpfOpsStatus::State::in_use, 0, false};
 		m.host.plain.push_back(other);
 	}, "taken by a BPF program that swiftctl did not load (struct_ops map id 77)");
-	expect([](VariantMachine &, BpfLoadRequest &r) { r.name = "bpf_none"; }, "no BPF object of this name is built in: 'bpf_none'");
+	expect([](VariantMachine &, BpfLoadRequest &r) { r.name = "bpf_none"; },
+	       "no BPF object of this name is built in: 'bpf_none' (allowed: bpf_swift)");
 	expect([](VariantMachine &, BpfLoadRequest &r) { r.name = "a/b"; }, "1 to 15", true);
 	expect([](VariantMachine &, BpfLoadRequest &r) { r.name = "sixteen_letters_"; }, "1 to 15", true);
 	expect([](VariantMachine &, BpfLoadRequest &r) { r.set = {"ai_milli=0"}; }, "ai_milli: '0' (allowed: 1 to 100000)", true);

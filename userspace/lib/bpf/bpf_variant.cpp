@@ -168,7 +168,15 @@ Result<void> need_bpffs(BpfHost &host, BpfReport &report, bool dry_run)
 
 Result<std::unique_ptr<BpfObject>> open_object(BpfHost &host, const std::string &file, const std::string &name)
 {
-	return file.empty() ? host.open_built_in(name) : host.open(file);
+	auto object = file.empty() ? host.open_built_in(name) : host.open(file);
+
+	if (object || !file.empty() || object.error().code != ENOENT)
+		return object;
+	Error none = object.error();
+
+	for (const std::string &each : host.built_in())
+		none.allowed += (none.allowed.empty() ? "" : ", ") + each;
+	return none;
 }
 
 std::string object_text(const std::string &file, const std::string &name)
