@@ -854,6 +854,14 @@ def test_once_prints_a_summary(program):
         assert done.returncode == 2 and option in done.stderr and done.stderr.count("\n") == 1, done
 
 
+def test_a_full_disk_is_complained_of(program):
+    for options in (["--once", "--collect.interval_s=0.1"], ["--print-sample"]):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([program, *options], stdout=full, stderr=subprocess.PIPE, text=True)
+        said = "swiftd: cannot write to the standard output: No space left on device\n"
+        assert done.returncode == 1 and done.stderr.endswith(said), done
+
+
 def test_documentation_has_the_options(program):
     table = subprocess.run([program, "--print-options-markdown"], capture_output=True, text=True, check=True).stdout
     with open(os.path.join(HERE, "../../Documentation/swiftd.md")) as f:

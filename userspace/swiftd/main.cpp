@@ -16,11 +16,6 @@ namespace {
 constexpr int exit_usage = 2;
 constexpr const char *default_config = "/etc/swiftd.toml";
 
-int say(const std::string &text)
-{
-	return std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0;
-}
-
 std::string options_mdoc()
 {
 	std::string text = ".Bl -tag -width Ds\n";
@@ -84,9 +79,9 @@ int run(int argc, char **argv)
 	}
 
 	if (sample)
-		return say(swift::sample_toml());
+		return swift::say(swift::sample_toml());
 	if (markdown)
-		return say(swift::options_markdown());
+		return swift::say(swift::options_markdown());
 	if (!manual.empty())
 		return write_manual(app, manual);
 	for (const auto &[name, value] : given)

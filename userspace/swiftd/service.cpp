@@ -442,7 +442,15 @@ int run_once(const Config &config)
 	const std::string text =
 		summary_json(**second, host_facts()).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 
-	return std::puts(text.c_str()) < 0 || std::fflush(stdout) != 0 ? exit_failed : exit_ok;
+	return say(text + "\n");
+}
+
+int say(const std::string &text)
+{
+	if (std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0)
+		return exit_ok;
+	fmt::print(stderr, "swiftd: {}\n", errno_error("cannot write to the standard output", errno).text());
+	return exit_failed;
 }
 
 } // namespace swift

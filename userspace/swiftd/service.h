@@ -19,6 +19,8 @@ struct ServiceArguments {
 int run_service(const ServiceArguments &arguments, const Config &config);
 // Two looks at the host, an interval apart; the second's summary goes to standard output.
 int run_once(const Config &config);
+// Prints it to standard output; the exit status, and why not to standard error.
+int say(const std::string &text);
 // What the files say that a start would read: an Error if that would end it.
 Result<void> check_files(const Config &config);
 
