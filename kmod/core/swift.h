@@ -549,25 +549,34 @@ SWIFT_APART u64 swift_late_room_of(u32 noise_ns, u32 turns_ns, u32 above_ns, u32
 	       room_ns : (u64)rtt_epsilon_ns * SWIFT_LATE_MOST;
 }
 
-SWIFT_INLINE u64 swift_late_room_ns(const struct swift_state *s, const struct swift_params *p,
-				    u64 base_ns)
+/* What of that room there is on a slow link, and of a busy host. */
+SWIFT_APART u32 swift_late_part_q16(u32 noise_ns, u32 base_ns, u32 endpoint_ns, u32 rtt_epsilon_ns)
 {
-	u64 long_ns = (u64)p->rtt_epsilon_ns * SWIFT_LATE_BASE;
-	u64 packets_ns = base_ns * 3 / 8;
-	u32 busy_ns = (u32)((u64)s->noise_ns * 7 / 8);
-	u64 room_ns;
+	u64 packets_ns = (u64)base_ns * 3 / 8, long_ns = (u64)rtt_epsilon_ns * SWIFT_LATE_BASE;
+	u32 busy_ns = (u32)((u64)noise_ns * 7 / 8);
 
 	if (base_ns > long_ns)
 		packets_ns += 4 * (base_ns - long_ns);
-	if (s->fabric.cwnd_q16 < SWIFT_Q16_ONE || s->noise_ns <= packets_ns ||
-	    s->endpoint_ns >= busy_ns || s->noise_ns <= swift_late_few_ns(p->rtt_epsilon_ns))
+	if (noise_ns <= packets_ns || endpoint_ns >= busy_ns)
+		return 0;
+	return swift_part_q8(noise_ns - packets_ns, base_ns / 8) *
+	       swift_part_q8(busy_ns - endpoint_ns, noise_ns / 4);
+}
+
+SWIFT_INLINE u64 swift_late_room_ns(const struct swift_state *s, const struct swift_params *p,
+				    u32 base_ns)
+{
+	u64 room_ns;
+
+	if (s->fabric.cwnd_q16 < SWIFT_Q16_ONE ||
+	    s->noise_ns <= swift_late_few_ns(p->rtt_epsilon_ns))
 		return 0;
 	room_ns = swift_late_room_of(s->noise_ns, (u32)s->turns_16ns << SWIFT_TURNS_UNIT_SHIFT,
-				     s->fabric_ns > base_ns ? s->fabric_ns - (u32)base_ns : 0,
+				     s->fabric_ns > base_ns ? s->fabric_ns - base_ns : 0,
 				     swift_log2_q8(s->fabric.cwnd_q16) - (SWIFT_Q16_SHIFT << 8),
 				     p->rtt_epsilon_ns);
-	room_ns = room_ns * swift_part_q8(s->noise_ns - packets_ns, base_ns / 8) >> 8;
-	return room_ns * swift_part_q8(busy_ns - s->endpoint_ns, s->noise_ns / 4) >> 8;
+	return room_ns * swift_late_part_q16(s->noise_ns, base_ns, s->endpoint_ns,
+					     p->rtt_epsilon_ns) >> 16;
 }
 
 /* --- Target delay (3.5) ------------------------------------------------------- */
@@ -587,7 +596,8 @@ static inline u32 swift_path_base_ns(const struct swift_state *s, u32 path_base_
 SWIFT_INLINE u32 swift_target_ns(const struct swift_state *s, const struct swift_params *p,
 				 u8 hops, u32 path_base_ns)
 {
-	u64 path_ns = swift_path_base_ns(s, path_base_ns), base_ns = path_ns;
+	u32 path_ns = swift_path_base_ns(s, path_base_ns);
+	u64 base_ns = path_ns;
 
 	switch (p->target_policy) {
 	case SWIFT_TARGET_BASE_RTT:

@@ -160,8 +160,8 @@ inline double late_room(const State &s, const Params &p, double fcwnd, double sm
 	room = std::floor(room * part(queue - above, std::floor(s.noise * 5 / 4)) / 256);
 	room = std::floor(room * part(turned, std::floor(s.noise / 8)) / 256);
 	room = std::min(room, 16.0 * p.t.rtt_epsilon_ns);
-	room = std::floor(room * part(s.noise - packets, std::floor(smallest / 8)) / 256);
-	return std::floor(room * part(busy - endpoint, std::floor(s.noise / 4)) / 256);
+	return std::floor(room * part(s.noise - packets, std::floor(smallest / 8)) *
+			  part(busy - endpoint, std::floor(s.noise / 4)) / 65536);
 }
 
 /* D10. @path_base: what other flows saw; 0 = unknown. */
