@@ -225,8 +225,8 @@ void Policing::take(const std::string &text)
 	enter("in_force", "");
 	note("in_force", &policy, "");
 	in_force();
-	spdlog::info("policy: {} is in force: {} targets, until {}", named(policy), scopes_.size(),
-		     utc_text(policy.expires_s));
+	spdlog::info("policy: {} is in force: {} target{}, until {}", named(policy), scopes_.size(),
+		     scopes_.size() == 1 ? "" : "s", utc_text(policy.expires_s));
 }
 
 void Policing::end(const std::string &by, const std::string &why, bool to_base)

@@ -9,7 +9,7 @@ namespace swift {
 namespace {
 
 constexpr const char *report_footer =
-	"Reads what `swiftctl ab`, `scripts/lab run` and the demo write with --json.\n"
+	"Reads what `swiftctl ab` and `scripts/lab run` write with --json, and the demo to result.json.\n"
 	"\n"
 	"Examples:\n"
 	"  swiftctl report ab.json\n"
