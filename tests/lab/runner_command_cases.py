@@ -43,6 +43,7 @@ def commands__refuse():
     says(refused("run", "table3", "--set", "topology.hots=9"), "topology.hots", "did you mean hosts")
     says(refused("run", "table3", "--set", "laws.swift.ai_milli=0"), "laws.swift.ai_milli=0", "1 to 100000")
     says(refused("run", "table3", "--scale", "2"), "--scale=2", "0.001 to 1")
+    says(refused("run", "table3", "--nope"), "unrecognized arguments: --nope (see lab run --help)")
     for option in "--json", "--html", "--keep":
         says(refused("run", "table3", f"{option}="), f"{option}=: expected", "name")
     for option in "--json", "--html":

@@ -429,7 +429,9 @@ def interrupt(*_):
 
 def carry_out(argv):
     try:
-        options = build_parser().parse_args(argv)
+        options, unknown = build_parser().parse_known_args(argv)
+        if unknown:
+            raise Mistake(f"unrecognized arguments: {' '.join(unknown)} (see lab {options.command} --help)")
         command = {"list": list_command, "run": run_command, "compare": compare_command, "exec": exec_command,
                    "report": report_command}[options.command]
         return command(options)
