@@ -179,3 +179,11 @@ def stress__some_hosts_have_clocks_that_are_fed():
         plan = stress.plan_of(seed)
         hosts = stress.job_of(plan, random.Random(seed))["hosts"]
         assert len(plan["clocks"]) >= 3 and all("phc=1" in hosts[host]["args"] for host in plan["clocks"]), plan
+
+
+def commands__exec_shows_all_but_the_kernels_farewell():
+    shown = io.TextIOWrapper(io.BytesIO())
+    with contextlib.redirect_stdout(shown):
+        for line in b"one\r\n", b"reboot: Power down\r\n", b"[    0.044000] reboot: Power down\r\n", b"[1] reboot: no\n":
+            uml.show_line(line)
+    assert shown.buffer.getvalue() == b"one\n", shown.buffer.getvalue()

@@ -296,7 +296,7 @@ def boot(guests, kernel, job, folder, seed, mem_mb, show=False, progress=None):
 
 def show_line(line):
     """All but the kernel's farewell."""
-    if not line.startswith(b"reboot: "):
+    if not re.match(rb"(\[[ .\d]+\] )?reboot: ", line):
         sys.stdout.buffer.write(line.replace(b"\r\n", b"\n"))
         sys.stdout.buffer.flush()
 
