@@ -507,10 +507,11 @@ SWIFT_INLINE u64 swift_noise_room_ns(const struct swift_state *s, const struct s
  * it is 3.5 to 4.75 times the noise above the base, a queue stands there. A slow link's queue of a
  * packet more or less does turn back; but a packet's time is a part of its base: noise of up to
  * 3/8 of the base is that, from a half on it is hosts'; and of a base beyond six rtt_epsilons four
- * times as much more, since many flows move the queue by more than a packet. Nor is a queue of a host that is busy: what
- * waits there for its stamp waits after it, too, where a host that slept is quick. All of the room
- * is there while the host's delay is at most 5/8 of the noise, none from 7/8 on. Below one packet
- * nothing tells them apart.
+ * times as much more, since many flows move the queue by more than a packet.
+ *
+ * Nor is a queue of a host that is busy: what waits there for its stamp waits after it, too, where
+ * a host that slept is quick. All of the room is there while the host's delay is at most 5/8 of
+ * the noise, none from 7/8 on. Below one packet nothing tells them apart.
  */
 #define SWIFT_LATE_TIMES 10
 #define SWIFT_LATE_MOST 16 /* rtt_epsilons */
