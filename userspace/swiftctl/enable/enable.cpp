@@ -338,7 +338,7 @@ private:
 
 	Result<void> load_module()
 	{
-		if (const auto found = find_module(); !found) {
+		if (auto found = find_module(); !found) {
 			if (!options_.dry_run)
 				return found;
 			outcome_.notes.push_back("it would fail here: " + found.error().text());
