@@ -515,7 +515,7 @@ SWIFT_INLINE u64 swift_noise_room_ns(const struct swift_state *s, const struct s
  */
 #define SWIFT_LATE_TIMES 10
 #define SWIFT_LATE_MOST 16 /* rtt_epsilons */
-#define SWIFT_LATE_BASE 6
+#define SWIFT_LATE_BASE 6 /* rtt_epsilons, too */
 
 SWIFT_INLINE u32 swift_part_q8(u64 part, u64 of)
 {

@@ -56,7 +56,7 @@ std::string_view dependence(std::string_view tunable)
 	if (tunable == "min_cwnd_micro")
 		return "at most max_cwnd packets";
 	if (tunable == "max_cwnd")
-		return "packets, at least min_cwnd_micro";
+		return "at least min_cwnd_micro, in packets";
 	if (tunable == "t_high_ns")
 		return "at least t_low_ns";
 	if (tunable == "max_rate_mbps")
