@@ -183,6 +183,31 @@ static __always_inline u32 swift_rtt_ns(const struct tcp_sock *tp, struct swift_
 	return swift_saturate_u32((u64)swift_max_u32(rtt_us, 1) * NSEC_PER_USEC);
 }
 
+/* As swift_own_queue() of cong.c, but of qdiscs that count packets in one place: not pfifo_fast. */
+static __always_inline bool swift_own_queue(const struct sock *sk)
+{
+	const struct dst_entry *dst = sk->sk_dst_cache;
+	const struct netdev_queue *txq;
+	const struct net_device *dev;
+	const struct Qdisc *qdisc;
+	u32 index = 0, queues;
+
+	if (!dst)
+		return false;
+	dev = BPF_CORE_READ(dst, dev);
+	queues = BPF_CORE_READ(dev, real_num_tx_queues);
+	if (queues != 1)
+		index = sk->__sk_common.skc_tx_queue_mapping;
+	if (index >= queues)
+		return false;
+	txq = (const void *)((const char *)BPF_CORE_READ(dev, _tx) +
+			     (u64)index * bpf_core_type_size(struct netdev_queue));
+	qdisc = BPF_CORE_READ(txq, qdisc);
+	return BPF_CORE_READ(qdisc, q.qlen) &&
+	       (BPF_CORE_READ(txq, state) & QUEUE_STATE_ANY_XOFF ||
+		BPF_CORE_READ(qdisc, state) & QDISC_STATE_SCHED);
+}
+
 static __always_inline void swift_fill_sample(struct sock *sk, struct swift_sock *ss,
 					      struct bpf_swift_flow *f,
 					      const struct bpf_swift_profile *p,
@@ -202,6 +227,8 @@ static __always_inline void swift_fill_sample(struct sock *sk, struct swift_sock
 	/* A quarter that holds a flow says nothing about its whole window. */
 	if (ss->drained)
 		in->cwnd_limited = 0;
+	if (in->rtt_ns && swift_asks_own_queue(&ss->law, &p->law))
+		in->own_queue = swift_own_queue(sk);
 	if (f) {
 		in->local_ns = f->has_local ? f->local_ns : 0;
 		in->remote_ns = f->has_echo ? f->remote_ns : 0;

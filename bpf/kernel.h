@@ -47,6 +47,8 @@
 #define SK_PACING_NONE 0
 #define SK_PACING_NEEDED 1
 #define RTAX_INITCWND 11
+#define QUEUE_STATE_ANY_XOFF 3 /* stopped by the driver, or by BQL */
+#define QDISC_STATE_SCHED 1
 
 enum tcp_ca_event {
 	CA_EVENT_TX_START,
@@ -93,6 +95,7 @@ struct sock_common {
 	u32 skc_rcv_saddr;
 	u16 skc_dport; /* network order */
 	u16 skc_num; /* host order */
+	u16 skc_tx_queue_mapping;
 	unsigned short skc_family;
 	volatile unsigned char skc_state;
 	possible_net_t skc_net;
@@ -164,7 +167,25 @@ struct rb_root {
 	struct rb_node *rb_node;
 };
 
+struct Qdisc {
+	struct {
+		u32 qlen;
+	} q;
+	unsigned long state;
+};
+
+struct netdev_queue {
+	struct Qdisc *qdisc;
+	unsigned long state;
+};
+
+struct net_device {
+	struct netdev_queue *_tx;
+	u32 real_num_tx_queues;
+};
+
 struct dst_entry {
+	struct net_device *dev;
 	unsigned long _metrics;
 };
 

@@ -304,6 +304,36 @@ static u8 swift_hops(const struct swift_sock *ss)
 	return ss->knows_hops ? ss->echo_hops : ss->rx_hops;
 }
 
+/*
+ * Do packets wait for the NIC that @sk sends by? The qdisc holds some, and the NIC's queue is full
+ * (BQL, or the driver's ring) or had room a moment ago: drivers look for what was sent before they
+ * look for what arrived. Not seen is what waits below a bond or a VLAN, and in who shapes; nor is a
+ * flow's queue, if TCP does not know which of several it is. What is seen may be old in a moment.
+ */
+static noinline bool swift_own_queue(const struct sock *sk)
+{
+	const struct dst_entry *dst = rcu_dereference(sk->sk_dst_cache);
+	const struct netdev_queue *txq;
+	const struct net_device *dev;
+	const struct Qdisc *qdisc;
+	int index, queues;
+
+	if (!dst)
+		return false;
+	dev = READ_ONCE(dst->dev);
+	queues = READ_ONCE(dev->real_num_tx_queues);
+	index = queues == 1 ? 0 : sk_tx_queue_get(sk);
+	if (index < 0 || index >= queues)
+		return false;
+	txq = netdev_get_tx_queue(dev, index);
+	qdisc = rcu_dereference(txq->qdisc);
+	if (!qdisc || qdisc_is_empty(qdisc))
+		return false;
+	/* Other CPUs stop and wake it. */
+	return data_race(netif_xmit_stopped(txq)) ||
+	       test_bit(__QDISC_STATE_SCHED, &qdisc->state);
+}
+
 static void swift_fill_sample(const struct sock *sk, struct swift_sock *ss,
 			      const struct swift_net *sn, const struct swift_params *p,
 			      const struct rate_sample *rs, struct swift_sample *in)
@@ -325,6 +355,8 @@ static void swift_fill_sample(const struct sock *sk, struct swift_sock *ss,
 	in->cwnd_limited = tp->is_cwnd_limited && !ss->drained;
 	in->hops = swift_hops(ss);
 	in->short_sized = !ss->full_sized;
+	in->own_queue = in->rtt_ns && unlikely(swift_asks_own_queue(&ss->law, p)) &&
+			swift_own_queue(sk);
 	/*
 	 * A lone packet, no echo, and longer than any path here: a peer without Swift
 	 * delayed its ACK (by 40 ms), which says nothing about the path.

@@ -68,6 +68,7 @@ struct swift_state {
 	u8 has_endpoint : 1; /* endpoint_ns was fed */
 	u8 starting : 1; /* begins, or begins anew: no delay reached its target yet (D12) */
 	u8 small : 2; /* enum swift_small (D16) */
+	u8 own_queue : 4; /* how often the host's own link has one (D18) */
 };
 
 /* Where a small window's mean delay is. */
@@ -90,6 +91,7 @@ struct swift_sample {
 	u8 cwnd_limited; /* the window, not the application, held the flow (D2) */
 	u32 path_base_ns; /* smallest of the host's flows on this path; 0 = unknown (D10) */
 	u8 short_sized; /* rtt_ns is not known to be of a full packet (D7) */
+	u8 own_queue; /* packets wait for this host's own link; swift_asks_own_queue() (D18) */
 };
 
 enum swift_action {
@@ -215,6 +217,7 @@ static inline void swift_init(struct swift_state *s, const struct swift_params *
 	s->has_endpoint = 0;
 	s->starting = 1;
 	s->small = SWIFT_NOT_SMALL;
+	s->own_queue = 0;
 }
 
 /* Noise (D14) alone may set two delays apart by twice as much: D7's luck, and D17's reach. */
@@ -407,6 +410,41 @@ SWIFT_INLINE void swift_turns_feed(struct swift_state *s, const struct swift_sam
 		s->turns_16ns -= (u16)((s->turns_16ns - turn_16ns) >> SWIFT_TURNS_SHIFT);
 }
 
+/* Noise that has no room of D18's. */
+static inline u32 swift_late_few_ns(u32 rtt_epsilon_ns)
+{
+	return rtt_epsilon_ns / 8 * 5;
+}
+
+/*
+ * Where the link that is full is this host's own, its fq serves flows by turns: what a packet waits
+ * there is another time each round, as with a late softirq. So it is asked at each ACK whether
+ * packets wait there: they do at three of four and more where the link is what they wait for, at up
+ * to three of five where hosts are late and send in bursts. One up, two down: at two of three it
+ * stays where it is.
+ */
+#define SWIFT_OWN_QUEUE_MOST 15
+#define SWIFT_OWN_QUEUE_SOME 7 /* and fewer: all of D18's room; none at the most */
+#define SWIFT_OWN_QUEUE_SHIFT 3 /* 15 - 7 */
+
+/* Is swift_sample.own_queue looked at? */
+SWIFT_INLINE bool swift_asks_own_queue(const struct swift_state *s, const struct swift_params *p)
+{
+	return p->target_policy == SWIFT_TARGET_BASE_RTT_PLUS &&
+	       s->noise_ns > swift_late_few_ns(p->rtt_epsilon_ns);
+}
+
+SWIFT_INLINE void swift_own_queue_feed(struct swift_state *s, const struct swift_params *p,
+				       const struct swift_sample *in)
+{
+	if (!swift_asks_own_queue(s, p))
+		return;
+	if (in->own_queue)
+		s->own_queue += s->own_queue < SWIFT_OWN_QUEUE_MOST;
+	else
+		s->own_queue -= swift_min_u32(s->own_queue, 2);
+}
+
 /* Returns the delay that the law reacts to: filtered, or a small window's newest. */
 SWIFT_INLINE u32 swift_fabric_feed(struct swift_state *s, const struct swift_params *p,
 				   const struct swift_sample *in, u32 delay_ns)
@@ -422,6 +460,7 @@ SWIFT_INLINE u32 swift_fabric_feed(struct swift_state *s, const struct swift_par
 		return delay_ns;
 	}
 	swift_turns_feed(s, in, delay_ns);
+	swift_own_queue_feed(s, p, in);
 	above = delay_ns >= s->fabric_ns;
 	differs_by_ns = swift_distance_u32(delay_ns, s->fabric_ns);
 	most_ns = swift_noise_most_ns(s);
@@ -511,7 +550,8 @@ SWIFT_INLINE u64 swift_noise_room_ns(const struct swift_state *s, const struct s
  *
  * Nor is a queue of a host that is busy: what waits there for its stamp waits after it, too, where
  * a host that slept is quick. All of the room is there while the host's delay is at most 5/8 of
- * the noise, none from 7/8 on. Below one packet nothing tells them apart.
+ * the noise, none from 7/8 on. Nor is one before this host's own link: swift_own_queue_feed().
+ * Below one packet nothing tells them apart.
  */
 #define SWIFT_LATE_TIMES 10
 #define SWIFT_LATE_MOST 16 /* rtt_epsilons */
@@ -520,12 +560,6 @@ SWIFT_INLINE u64 swift_noise_room_ns(const struct swift_state *s, const struct s
 SWIFT_INLINE u32 swift_part_q8(u64 part, u64 of)
 {
 	return part < of ? (u32)SWIFT_DIV_U64(part << 8, of) : 1 << 8;
-}
-
-/* Noise that has no such room. */
-static inline u32 swift_late_few_ns(u32 rtt_epsilon_ns)
-{
-	return rtt_epsilon_ns / 8 * 5;
 }
 
 /* @above_ns: of the mean delay above the base. @log2_q8: of the window, in packets. */
@@ -576,8 +610,11 @@ SWIFT_INLINE u64 swift_late_room_ns(const struct swift_state *s, const struct sw
 				     s->fabric_ns > base_ns ? s->fabric_ns - base_ns : 0,
 				     swift_log2_q8(s->fabric.cwnd_q16) - (SWIFT_Q16_SHIFT << 8),
 				     p->rtt_epsilon_ns);
-	return room_ns * swift_late_part_q16(s->noise_ns, base_ns, s->endpoint_ns,
-					     p->rtt_epsilon_ns) >> 16;
+	room_ns = room_ns * swift_late_part_q16(s->noise_ns, base_ns, s->endpoint_ns,
+						p->rtt_epsilon_ns) >> 16;
+	return room_ns * (SWIFT_OWN_QUEUE_MOST -
+			  swift_max_u32(s->own_queue, SWIFT_OWN_QUEUE_SOME)) >>
+	       SWIFT_OWN_QUEUE_SHIFT;
 }
 
 /* --- Target delay (3.5) ------------------------------------------------------- */

@@ -146,6 +146,7 @@ void next_event(Draw &draw, law_step &l, swift_tunables &tunables)
 	l.swift.sample.cwnd_limited = !draw.one_in(4);
 	l.swift.sample.path_base_ns = draw.one_in(2) ? 0 : draw.any32(1, 10000000);
 	l.swift.sample.short_sized = draw.one_in(4);
+	l.swift.sample.own_queue = !draw.one_in(3);
 
 	l.timely.sample.now_ns = l.now_ns;
 	l.timely.sample.app_Bps = draw.one_in(2) ? ~0ULL : draw.any(0, 1ULL << 36);
@@ -190,6 +191,7 @@ std::string against_oracle(const swift_tunables &t, const law_step &before, cons
 		     std::abs(is.fabric_ns - r.fabric_target) <= r.target_tolerance ? r.target_tolerance : 0); /* D16 */
 		near("noise", is.noise_ns, want.noise, 0);
 		near("turns", is.turns_16ns, want.turns, 0);
+		near("own queue", is.own_queue, want.own_queue, 0);
 		near("host's own delay", is.own_64ns * 64, want.own, 64);
 		near("base sample", out.base_sample_ns, r.base_sample, 0);
 		near("base luck", out.base_luck_ns, r.base_luck, 0);

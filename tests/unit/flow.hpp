@@ -66,6 +66,7 @@ struct Flow {
 		bool cwnd_limited = true;
 		u32 path_base_ns = 0;
 		bool short_sized = false;
+		bool own_queue = false;
 	};
 
 	explicit Flow(const swift_tunables &t = tunables())
@@ -93,7 +94,7 @@ struct Flow {
 	Flow &ack(const Ack &a)
 	{
 		swift_sample in = {now_ns, a.rtt_ns, a.remote_ns, a.local_ns, a.acked_pkts, a.hops,
-				   a.echo_expected, a.has_echo, a.cwnd_limited, a.path_base_ns, a.short_sized};
+				   a.echo_expected, a.has_echo, a.cwnd_limited, a.path_base_ns, a.short_sized, a.own_queue};
 
 		swift_on_ack(&s, &p, &in, &v);
 		return *this;

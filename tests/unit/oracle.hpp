@@ -76,6 +76,7 @@ struct State {
 	bool starting; /* D12 */
 	bool small, near; /* D16 */
 	double own; /* D20; in steps of 64 ns */
+	int own_queue; /* D18: 0 to 15 */
 };
 
 inline State from_fixed(const swift_state &s)
@@ -90,7 +91,7 @@ inline State from_fixed(const swift_state &s)
 		{double(s.delay_256ns[0]), double(s.delay_256ns[1])}, s.has_endpoint != 0,
 		s.retx_cnt, s.base.since_ns,
 		{delay(s.base.delay_ns[0]), delay(s.base.delay_ns[1])}, s.starting != 0,
-		s.small != SWIFT_NOT_SMALL, s.small == SWIFT_SMALL_NEAR, s.own_64ns * 64.};
+		s.small != SWIFT_NOT_SMALL, s.small == SWIFT_SMALL_NEAR, s.own_64ns * 64., s.own_queue};
 }
 
 inline double cwnd(const State &s)
@@ -160,8 +161,9 @@ inline double late_room(const State &s, const Params &p, double fcwnd, double sm
 	room = std::floor(room * part(queue - above, std::floor(s.noise * 5 / 4)) / 256);
 	room = std::floor(room * part(turned, std::floor(s.noise / 8)) / 256);
 	room = std::min(room, 16.0 * p.t.rtt_epsilon_ns);
-	return std::floor(room * part(s.noise - packets, std::floor(smallest / 8)) *
+	room = std::floor(room * part(s.noise - packets, std::floor(smallest / 8)) *
 			  part(busy - endpoint, std::floor(s.noise / 4)) / 65536);
+	return std::floor(room * std::min(15 - s.own_queue, 8) / 8); /* none where it is this host's link that is full */
 }
 
 /* D10. @path_base: what other flows saw; 0 = unknown. */
@@ -305,6 +307,8 @@ inline double feed_fabric_delay(State &s, const Params &p, const swift_sample &i
 		return delay;
 	}
 	feed_turns(s, in, delay);
+	if (s.noise > std::floor(p.t.rtt_epsilon_ns / 8) * 5)
+		s.own_queue = std::clamp(s.own_queue + (in.own_queue ? 1 : -2), 0, 15);
 
 	bool small = s.small && s.fabric.cwnd < 4;
 

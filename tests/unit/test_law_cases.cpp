@@ -904,6 +904,44 @@ TEST(target, D18_a_busy_host_has_none)
 	EXPECT_EQ(room_us(4e6), 0);
 }
 
+TEST(target, D18_who_waits_for_his_own_link_has_none)
+{
+	Flow f = late_flow(10, 40);
+	auto acks = [&f](int n, bool own_queue) {
+		for (int i = 0; i < n; i++) {
+			f.wait(us(1)).ack({.rtt_ns = us(160), .own_queue = own_queue}).windows(10, 1000);
+			f.s.noise_ns = us(40);
+			f.s.turns_16ns = u16(us(30) / 16);
+			f.s.fabric_ns = us(160);
+		}
+		return late_room_us(f);
+	};
+	double all_us = acks(1, false);
+
+	EXPECT_GT(all_us, 50);
+	EXPECT_EQ(acks(7, true), all_us);
+	EXPECT_NEAR(acks(4, true), all_us / 2, 0.1);
+	EXPECT_EQ(acks(4, true), 0);
+	EXPECT_EQ(acks(100, true), 0);
+	EXPECT_NEAR(acks(2, false), all_us / 2, 0.1);
+	EXPECT_EQ(acks(2, false), all_us);
+	/* At two of three ACKs it stays. Where there is no noise nobody asks. */
+	for (int i = 0; i < 30; i++) {
+		acks(2, true);
+		acks(1, false);
+	}
+	EXPECT_EQ(f.s.own_queue, 7);
+	f.s.noise_ns = us(12.5);
+	f.ack({.rtt_ns = us(160), .own_queue = true});
+	EXPECT_EQ(f.s.own_queue, 7);
+	f.s.noise_ns = us(12.5);
+	EXPECT_FALSE(swift_asks_own_queue(&f.s, &f.p));
+	f.s.noise_ns++;
+	EXPECT_TRUE(swift_asks_own_queue(&f.s, &f.p));
+	f.p.target_policy = SWIFT_TARGET_BASE_RTT;
+	EXPECT_FALSE(swift_asks_own_queue(&f.s, &f.p));
+}
+
 /* @delays_us: the first one of each round. Returns what they turn by. */
 double turns_us(const std::vector<double> &delays_us, u64 apart_ns = us(1000), int samples = 1)
 {

@@ -97,6 +97,7 @@ swift_sample draw_sample(Draw &d, const swift_params &p, u64 now_ns)
 	in.cwnd_limited = !d.one_in(5);
 	in.path_base_ns = d.one_in(2) ? 0 : draw_rtt(d, p);
 	in.short_sized = d.one_in(4);
+	in.own_queue = !d.one_in(3);
 	return in;
 }
 
@@ -152,6 +153,7 @@ void draw_late(Draw &d, const swift_params &p, swift_state &s, u64 now_ns)
 	s.fabric_ns = u32(std::min<u64>(base_ns + d.below(6 * u64(s.noise_ns) + 1), SWIFT_U32_MAX));
 	s.has_endpoint = 1;
 	s.endpoint_ns = u32(d.below(s.noise_ns + 1));
+	s.own_queue = u8(d.below(16)) & 15;
 }
 
 /* A delay of that noise, a round later. */
@@ -200,7 +202,7 @@ struct Counts {
 	u64 fabric[4], endpoint[4]; /* by enum swift_action */
 	u64 near, away; /* D16 */
 	u64 own; /* D20: longer */
-	u64 late, turns; /* D18 */
+	u64 late, turns, own_queue; /* D18 */
 	u64 ceilings, clamps, resets, events[EVENTS];
 };
 
@@ -243,11 +245,11 @@ std::string Step::story() const
 
 	std::snprintf(text, sizeof(text),
 		      "event %d now %llu rtt %u | remote %u local %u acked %u hops %u expected %u "
-		      "echo %u limited %u path %u short %u\n"
+		      "echo %u limited %u path %u short %u queue %u\n"
 		      "before f %u (dec %u) e %u (dec %u) ewma %u has %u retx %u base %u %u\n"
 		      "after  f %u (dec %u) e %u (dec %u) ewma %u target %u actions %u %u\n",
 		      event, (unsigned long long)now_ns, rtt_ns, in.remote_ns, in.local_ns,
-		      in.acked_pkts, in.hops, in.echo_expected, in.has_echo, in.cwnd_limited, in.path_base_ns, in.short_sized,
+		      in.acked_pkts, in.hops, in.echo_expected, in.has_echo, in.cwnd_limited, in.path_base_ns, in.short_sized, in.own_queue,
 		      before.fabric.cwnd_q16, before.fabric.last_decrease_ns,
 		      before.endpoint.cwnd_q16,
 		      before.endpoint.last_decrease_ns, before.endpoint_ns,
@@ -323,11 +325,13 @@ void check_verdict(Step &st, Counts &n)
 		std::abs(st.after.fabric_ns - r.fabric_target) <= r.target_tolerance ? r.target_tolerance : 0); /* D16 */
 	st.near("noise", st.after.noise_ns, st.expected.noise, 0);
 	st.near("turns", st.after.turns_16ns, st.expected.turns, 0);
+	st.near("own queue", st.after.own_queue, st.expected.own_queue, 0);
 	st.near("round", st.after.round_4us, st.expected.round, 0);
 	for (int i = 0; i < 2; i++)
 		st.near("delay of a round", st.after.delay_256ns[i], st.expected.round_delay[i], 0);
 	n.late += st.p.target_policy == SWIFT_TARGET_BASE_RTT_PLUS &&
 		  swift_late_room_ns(&st.after, &st.p, swift_path_base_ns(&st.after, st.in.path_base_ns)) > 0;
+	n.own_queue += st.after.own_queue != st.before.own_queue;
 	n.turns += st.after.turns_16ns != st.before.turns_16ns;
 	st.near("target", out.fabric_target_ns, r.fabric_target, r.target_tolerance);
 	if (st.p.split && st.after.endpoint_ns >= st.p.endpoint_target_ns)
@@ -543,6 +547,7 @@ TEST(law, agrees_with_the_oracle_on_random_steps)
 	EXPECT_GT(n.away * 200, n.acks);
 	EXPECT_GT(n.late * 100, n.acks);
 	EXPECT_GT(n.turns * 100, n.acks);
+	EXPECT_GT(n.own_queue * 100, n.acks);
 	std::printf("%llu steps: ties %llu, of a cut with a unit %llu, ceiling %llu, clamped %llu, "
 		    "resets %llu, near %llu, away %llu, late %llu, turns %llu, own %llu\nfabric none/hold/up/down %llu/%llu/%llu/%llu, "
 		    "endpoint %llu/%llu/%llu/%llu\n",
