@@ -437,12 +437,15 @@ SWIFT_INLINE bool swift_asks_own_queue(const struct swift_state *s, const struct
 SWIFT_INLINE void swift_own_queue_feed(struct swift_state *s, const struct swift_params *p,
 				       const struct swift_sample *in)
 {
+	u32 often = s->own_queue;
+
 	if (!swift_asks_own_queue(s, p))
 		return;
 	if (in->own_queue)
-		s->own_queue += s->own_queue < SWIFT_OWN_QUEUE_MOST;
+		often = swift_min_u32(often + 1, SWIFT_OWN_QUEUE_MOST);
 	else
-		s->own_queue -= swift_min_u32(s->own_queue, 2);
+		often -= swift_min_u32(often, 2);
+	s->own_queue = often & SWIFT_OWN_QUEUE_MOST; /* of four bits */
 }
 
 /* Returns the delay that the law reacts to: filtered, or a small window's newest. */
