@@ -32,7 +32,8 @@
  * B9 The link's rate is nobody's to ask: what a full packet adds to a handshake's RTT (D10) is
  *    taken as on a link of 1 Gb/s. No plb, no credit, no rto_min_us. The guard looks once, at the
  *    first sample of a connection whose handshake was long or unknown; subflows of MPTCP have no
- *    rate to be chosen by; IPv4 behind an IPv6 socket is a path of its own.
+ *    rate to be chosen by; IPv4 behind an IPv6 socket is a path of its own. The host's own queue
+ *    (D18) is not seen in pfifo_fast.
  */
 #include "swift_flow.h"
 #include "swift_path.h"
@@ -183,7 +184,7 @@ static __always_inline u32 swift_rtt_ns(const struct tcp_sock *tp, struct swift_
 	return swift_saturate_u32((u64)swift_max_u32(rtt_us, 1) * NSEC_PER_USEC);
 }
 
-/* As swift_own_queue() of cong.c, but of qdiscs that count packets in one place: not pfifo_fast. */
+/* As swift_own_queue() of cong.c, but of qdiscs that count packets in one place (B9). */
 static __always_inline bool swift_own_queue(const struct sock *sk)
 {
 	const struct dst_entry *dst = sk->sk_dst_cache;
