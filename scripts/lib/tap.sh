@@ -86,12 +86,13 @@ finish() {
 
 # Polls, so that tests neither sleep too long nor too short. SECONDS is what it may take on a
 # quiet machine: it ends a hang and judges no speed. A busy machine, or a guest whose clock runs
-# ahead while it waits for its files, is given six times that.
+# ahead while it waits for its files, is given six times that; and one look more, for what was so
+# before a look that took all of it.
 wait_until() { # SECONDS COMMAND [ARG...]
-	local end=$((${EPOCHREALTIME/./} + $1 * 6000000))
+	local end=$((${EPOCHREALTIME/./} + $1 * 6000000)) began
 	shift
-	until "$@" >/dev/null 2>&1; do
-		[ "${EPOCHREALTIME/./}" -lt "$end" ] || return 1
+	while began=${EPOCHREALTIME/./}; ! "$@" >/dev/null 2>&1; do
+		[ "$began" -lt "$end" ] || return 1
 		read -rt 0.05 -u "$tap_never"
 	done
 	return 0
