@@ -86,8 +86,8 @@ finish() {
 
 # Polls, so that tests neither sleep too long nor too short. SECONDS is what it may take on a
 # quiet machine: it ends a hang and judges no speed. A busy machine, or a guest whose clock runs
-# ahead while it waits for its files, is given six times that; and one look more, for what was so
-# before a look that took all of it.
+# ahead while it waits for its files, is given six times that; and one look more where a look
+# took all of it.
 wait_until() { # SECONDS COMMAND [ARG...]
 	local end=$((${EPOCHREALTIME/./} + $1 * 6000000)) began
 	shift
