@@ -117,10 +117,12 @@ static __always_inline u32 swift_paced_q16(const struct swift_sock *ss)
 
 /* Apart: inline, swift_cong_control()'s frames are 544 bytes, and Linux 6.1 allows 512. */
 static __noinline u32 swift_paced_by_ns(const struct swift_sock *ss, const struct swift_params *p,
-					u32 cwnd_q16, u32 rtt_ns, u32 path_base_ns)
+					u32 cwnd_q16, u32 rtt_ns)
 {
+	u32 least_ns, base_ns = swift_path_base_of(ss->path_key, &least_ns);
+
 	return swift_pacing_rtt_ns(&ss->law, SWIFT_SPLIT ? p->split : 0, cwnd_q16, rtt_ns,
-				   swift_target_ns(&ss->law, p, 0, path_base_ns),
+				   swift_target_ns(&ss->law, p, 0, base_ns, least_ns),
 				   bpf_get_prandom_u32(), true);
 }
 
@@ -134,8 +136,7 @@ static __always_inline void swift_set_pacing(struct sock *sk, const struct swift
 	u32 rtt_ns;
 
 	if (cwnd_q16 < swift_paced_q16(ss)) {
-		rtt_ns = swift_paced_by_ns(ss, &p->law, cwnd_q16, swift_latest_rtt_ns(tp),
-					   swift_path_base_of(ss->path_key));
+		rtt_ns = swift_paced_by_ns(ss, &p->law, cwnd_q16, swift_latest_rtt_ns(tp));
 		rtt_ns = swift_min_u32(rtt_ns, p->max_rtt_ns);
 		if (ss->pairs) {
 			cwnd_q16 /= 2;
@@ -220,7 +221,7 @@ static __always_inline void swift_fill_sample(struct sock *sk, struct swift_sock
 	in->rtt_ns = swift_rtt_ns(tp, ss, rs);
 	in->acked_pkts = rs->acked_sacked;
 	if (p->law.target_policy != SWIFT_TARGET_STATIC)
-		in->path_base_ns = swift_path_base_of(ss->path_key);
+		in->path_base_ns = swift_path_base_of(ss->path_key, &in->path_least_ns);
 	in->cwnd_limited = tcp_is_cwnd_limited(tp);
 	/* Between a pair the window is not full: it is the pacing that holds data back. */
 	if (ss->pairs && swift_cwnd_q16(&ss->law) < swift_paced_q16(ss) && tcp_send_head(sk))

@@ -16,6 +16,7 @@
 struct bpf_swift_path {
 	struct bpf_spin_lock lock; /* of what follows, for writers */
 	u32 key; /* swift_path_key(); 0 = nobody's */
+	u32 least_ns; /* of all since it is this key's (D22) */
 	struct swift_base base;
 };
 
@@ -59,14 +60,21 @@ static __always_inline struct bpf_swift_path *swift_path(u32 key)
 	return bpf_map_lookup_elem(&swift_paths, &slot);
 }
 
-/* The smallest delay that this host saw there, when it last heard; 0 = unknown. */
-static __always_inline u32 swift_path_base_of(u32 key)
+/*
+ * The smallest delay that this host saw there, when it last heard; 0 = unknown. @least_ns: where
+ * not NULL, set to the smallest ever.
+ */
+static __always_inline u32 swift_path_base_of(u32 key, u32 *least_ns)
 {
 	const struct bpf_swift_path *path = swift_path(key);
 	u32 base_ns;
 
+	if (least_ns)
+		*least_ns = 0;
 	if (!path || path->key != key)
 		return 0;
+	if (least_ns)
+		*least_ns = path->least_ns;
 	base_ns = swift_base_ns(&path->base);
 	return base_ns == SWIFT_U32_MAX ? 0 : base_ns;
 }
@@ -90,10 +98,14 @@ static __always_inline void swift_path_learn(u32 key, const struct swift_params 
 	if (path->key != key &&
 	    (!path->key || swift_base_age_ns(&path->base, now_ns) >= p->rtt_window_ns)) {
 		swift_base_init(&path->base);
+		path->least_ns = 0;
 		path->key = key;
 	}
-	if (path->key == key)
+	if (path->key == key) {
 		swift_base_feed(&path->base, p, now_ns, delay_ns, luck_ns);
+		if (!path->least_ns || delay_ns < path->least_ns)
+			path->least_ns = delay_ns;
+	}
 	bpf_spin_unlock(&path->lock);
 }
 
@@ -112,7 +124,7 @@ static __always_inline u32 swift_send_cwnd_q16(const struct swift_sock *ss,
 	second_ns = bpf_ktime_get_tai_ns() % SWIFT_DRAIN_SECOND_NS;
 	if (!swift_may_drain(rtt_ns, second_ns))
 		return cwnd_q16;
-	base_ns = swift_path_base_ns(&ss->law, swift_path_base_of(ss->path_key));
+	base_ns = swift_path_base_ns(&ss->law, swift_path_base_of(ss->path_key, NULL));
 	if (swift_in_drain(p, base_ns, rtt_ns, second_ns))
 		cwnd_q16 = swift_drain_q16(p, cwnd_q16, false);
 	return cwnd_q16;

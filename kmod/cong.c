@@ -37,7 +37,7 @@ static bool swift_drains(const struct sock *sk, const struct swift_sock *ss,
 	div_u64_rem(wall_ns, NSEC_PER_SEC, &second_ns);
 	if (!swift_may_drain(rtt_ns, second_ns))
 		return false;
-	base_ns = swift_path_base_ns(&ss->law, swift_path_base_of(ss->path_key));
+	base_ns = swift_path_base_ns(&ss->law, swift_path_base_of(ss->path_key, NULL));
 	return swift_in_drain(p, base_ns, rtt_ns, second_ns);
 }
 
@@ -139,18 +139,20 @@ static void swift_wait_until(struct sock *sk, u64 next_ns)
  * and RTT or target (D16): a pacing delay after the one that it acknowledges.
  */
 static noinline void swift_space(struct sock *sk, const struct swift_net *sn,
-				 const struct swift_params *p, u32 cwnd_q16, u32 rtt_ns,
-				 u32 path_base_ns)
+				 const struct swift_params *p, u32 cwnd_q16,
+				 const struct swift_sample *in)
 {
 	const struct swift_state *law = &swift_sk(sk)->law;
 	struct tcp_sock *tp = tcp_sk(sk);
+	u32 rtt_ns = in->rtt_ns;
 	u64 next_ns = rtt_ns ? tp->tcp_clock_cache - rtt_ns : tp->first_tx_mstamp * NSEC_PER_USEC;
 
 	if (!rtt_ns)
 		rtt_ns = swift_srtt_ns(tp);
 	if (cwnd_q16 < SWIFT_Q16_ONE)
 		rtt_ns = swift_pacing_rtt_ns(law, p->split, cwnd_q16, rtt_ns,
-					     swift_target_ns(law, p, 0, path_base_ns),
+					     swift_target_ns(law, p, 0, in->path_base_ns,
+							     in->path_least_ns),
 					     get_random_u32(), false);
 	rtt_ns = min_t(u32, rtt_ns, READ_ONCE(sn->max_rtt_ns));
 	swift_wait_until(sk, next_ns + swift_pacing_delay_ns(cwnd_q16, rtt_ns));
@@ -343,8 +345,9 @@ static void swift_fill_sample(const struct sock *sk, struct swift_sock *ss,
 	in->now_ns = tp->tcp_clock_cache;
 	in->rtt_ns = swift_rtt_ns(tp, ss, rs);
 	in->acked_pkts = max(rs->acked_sacked, 0);
+	in->path_least_ns = 0;
 	in->path_base_ns = p->target_policy == SWIFT_TARGET_STATIC ? 0 :
-			   swift_path_base_of(ss->path_key);
+			   swift_path_base_of(ss->path_key, &in->path_least_ns);
 	in->local_ns = ss->has_local ? ss->local_ns : 0;
 	in->remote_ns = ss->has_echo ? ss->remote_ns : 0;
 	in->has_echo = ss->has_echo;
@@ -570,7 +573,7 @@ static void swift_acked(struct sock *sk, struct swift_sock *ss, const struct rat
 			ss->start = SWIFT_START_SILENT;
 	}
 	if (rs->prior_mstamp && !tcp_packets_in_flight(tcp_sk(sk)))
-		swift_space(sk, sn, p, cwnd_q16, in.rtt_ns, in.path_base_ns);
+		swift_space(sk, sn, p, cwnd_q16, &in);
 }
 
 static void swift_cong_control(struct sock *sk, u32 ack, int flag, const struct rate_sample *rs)
@@ -1035,6 +1038,7 @@ static size_t swift_get_info(struct sock *sk, u32 ext, int *attr, union tcp_cc_i
 	const struct swift_sock *ss = swift_sk(sk);
 	const struct swift_params *p;
 	struct tcp_swift_info rec;
+	u32 base_ns, least_ns;
 
 	BUILD_BUG_ON(sizeof(rec) > sizeof(*info));
 	rec.fcwnd_q16 = READ_ONCE(ss->law.fabric.cwnd_q16);
@@ -1049,8 +1053,8 @@ static size_t swift_get_info(struct sock *sk, u32 ext, int *attr, union tcp_cc_i
 	rcu_read_lock();
 	p = rcu_dereference(swift_net_of(sk)->params);
 	/* Of several words, and of this moment at most. */
-	rec.target_ns = data_race(swift_target_ns(&ss->law, p, swift_hops(ss),
-						  swift_path_base_of(ss->path_key)));
+	base_ns = swift_path_base_of(ss->path_key, &least_ns);
+	rec.target_ns = data_race(swift_target_ns(&ss->law, p, swift_hops(ss), base_ns, least_ns));
 	rcu_read_unlock();
 	if (rec.target_ns == SWIFT_U32_MAX)
 		rec.target_ns = 0; /* nothing learnt yet */

@@ -467,7 +467,7 @@ static void swift_arrived_on(struct sock *sk, struct swift_credit *c, const stru
 void swift_credit_arrived(struct sock *sk, const struct sk_buff *skb)
 {
 	const struct swift_sock *ss = swift_sk(sk);
-	u32 rtt_ns = swift_path_base_ns(&ss->law, swift_path_base_of(ss->path_key));
+	u32 rtt_ns = swift_path_base_ns(&ss->law, swift_path_base_of(ss->path_key, NULL));
 	const struct tcphdr *th = tcp_hdr(skb);
 	struct swift_credit *c = swift_credit_of(sk);
 	const struct tcp_sock *tp = tcp_sk(sk);

@@ -110,7 +110,7 @@ static bool swift_demand_csn(const struct sock *sk, const struct sk_buff *skb, u
 		return false;
 	}
 	receiver = ss->path_key;
-	rtt_ns = swift_path_base_ns(&ss->law, swift_path_base_of(ss->path_key));
+	rtt_ns = swift_path_base_ns(&ss->law, swift_path_base_of(ss->path_key, NULL));
 	if (READ_ONCE(link->last_receiver) != receiver) {
 		WRITE_ONCE(link->last_receiver, receiver);
 		WRITE_ONCE(link->other_receiver_ns, now_ns);

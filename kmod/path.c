@@ -24,6 +24,7 @@
 struct swift_path {
 	struct swift_base base;
 	u32 key; /* 0 = nobody's */
+	u32 least_ns; /* of all since it is this key's (D22) */
 };
 
 struct swift_path_set {
@@ -70,12 +71,17 @@ static struct swift_path *swift_path_find(struct swift_path_set *set, u32 key)
 	return NULL;
 }
 
-/* The smallest delay that this host saw there, when it last heard; 0 = unknown. */
-u32 swift_path_base_of(u32 key)
+/*
+ * The smallest delay that this host saw there, when it last heard; 0 = unknown. @least_ns: where
+ * not NULL, set to the smallest ever.
+ */
+u32 swift_path_base_of(u32 key, u32 *least_ns)
 {
 	const struct swift_path *path = swift_path_find(swift_path_set(key), key);
 	u32 base_ns;
 
+	if (least_ns)
+		*least_ns = path ? READ_ONCE(path->least_ns) : 0;
 	if (!path)
 		return 0;
 	base_ns = min(READ_ONCE(path->base.delay_ns[0]), READ_ONCE(path->base.delay_ns[1]));
@@ -118,10 +124,14 @@ static noinline void swift_path_tell(struct swift_path_set *set, u32 key,
 		 */
 		WRITE_ONCE(path->key, 0);
 		swift_base_init(&path->base);
+		WRITE_ONCE(path->least_ns, 0);
 		smp_store_release(&path->key, key); /* after the base is empty */
 	}
-	if (path)
+	if (path) {
 		swift_base_feed(&path->base, p, now_ns, delay_ns, luck_ns);
+		if (!path->least_ns || delay_ns < path->least_ns)
+			WRITE_ONCE(path->least_ns, delay_ns);
+	}
 	spin_unlock_bh(&set->lock);
 }
 

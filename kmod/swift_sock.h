@@ -232,7 +232,7 @@ void swift_rx_stop(void);
 int swift_paths_create(void);
 void swift_paths_destroy(void);
 u32 swift_path_key(const struct sock *sk, bool echo_on);
-u32 swift_path_base_of(u32 key);
+u32 swift_path_base_of(u32 key, u32 *least_ns);
 void swift_path_learn(u32 key, const struct swift_params *p, u64 now_ns, u32 delay_ns,
 		      u32 luck_ns);
 

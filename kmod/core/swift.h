@@ -23,7 +23,7 @@
  * Units: time in ns, windows in packets as q16 (fixed.h), parameters as prepared
  * by swift_params.h.
  *
- * D1 to D20 below are deviations from the letter of the paper: Documentation/paper.md has
+ * D1 to D22 below are deviations from the letter of the paper: Documentation/paper.md has
  * them all, with their reasons.
  */
 #ifndef SWIFT_CORE_SWIFT_H
@@ -90,6 +90,7 @@ struct swift_sample {
 	u8 has_echo; /* and this ACK carries it */
 	u8 cwnd_limited; /* the window, not the application, held the flow (D2) */
 	u32 path_base_ns; /* smallest of the host's flows on this path; 0 = unknown (D10) */
+	u32 path_least_ns; /* and the smallest of all that it ever saw; 0 = unknown (D22) */
 	u8 short_sized; /* rtt_ns is not known to be of a full packet (D7) */
 	u8 own_queue; /* packets wait for this host's own link; swift_asks_own_queue() (D18) */
 };
@@ -634,9 +635,32 @@ static inline u32 swift_path_base_ns(const struct swift_state *s, u32 path_base_
 	return path_base_ns ? swift_min_u32(base_ns, path_base_ns) : base_ns;
 }
 
-SWIFT_INLINE u32 swift_target_ns(const struct swift_state *s, const struct swift_params *p,
-				 u8 hops, u32 path_base_ns)
+/*
+ * D22: on paths beyond 120 us room, flow scaling and what D16 measures by are longer, once more for
+ * each 80 us of the first 120 beyond and for each 160 that follow, up to a path of 2.5 ms. With
+ * rtt_epsilon alone few flows leave most of a long link idle, with flow scaling as it is, 16 share
+ * it unevenly. How long a path is the smallest delay ever tells, not the learnt base: a queue
+ * that were taken for a long path would grow by it.
+ */
+#define SWIFT_LONG_NS 120000
+#define SWIFT_LONG_MOST_NS 2500000
+#define SWIFT_LONG_UNIT_NS 160000
+
+SWIFT_APART u64 swift_long_ns(u32 ns, u32 path_least_ns)
 {
+	u32 more_ns = swift_min_u32(path_least_ns, SWIFT_LONG_MOST_NS);
+
+	if (more_ns <= SWIFT_LONG_NS)
+		return ns;
+	more_ns -= SWIFT_LONG_NS;
+	more_ns += swift_min_u32(more_ns, SWIFT_LONG_NS);
+	return ns + SWIFT_DIV_U64((u64)ns * more_ns, SWIFT_LONG_UNIT_NS);
+}
+
+SWIFT_INLINE u32 swift_target_ns(const struct swift_state *s, const struct swift_params *p,
+				 u8 hops, u32 path_base_ns, u32 path_least_ns)
+{
+	u32 scaling_ns = swift_flow_scaling_ns(p, s->fabric.cwnd_q16);
 	u32 path_ns = swift_path_base_ns(s, path_base_ns);
 	u64 base_ns = path_ns;
 
@@ -644,17 +668,18 @@ SWIFT_INLINE u32 swift_target_ns(const struct swift_state *s, const struct swift
 	case SWIFT_TARGET_BASE_RTT:
 		break;
 	case SWIFT_TARGET_BASE_RTT_PLUS:
-		base_ns += p->rtt_epsilon_ns;
+		base_ns += swift_long_ns(p->rtt_epsilon_ns, path_least_ns);
 		if (base_ns < p->base_target_ns)
 			base_ns = p->base_target_ns;
-		base_ns += swift_noise_room_ns(s, p) + swift_late_room_ns(s, p, path_ns);
-		break;
+		base_ns += swift_noise_room_ns(s, p) + swift_late_room_ns(s, p, path_ns) +
+			   swift_long_ns(scaling_ns, path_least_ns);
+		return swift_saturate_u32(base_ns);
 	default: /* a learnt delay has the hops in it already; this one has not */
 		base_ns = p->base_target_ns +
 			  (u64)swift_min_u32(hops, SWIFT_HOPS_MAX) * p->hop_target_ns;
 		break;
 	}
-	return swift_saturate_u32(base_ns + swift_flow_scaling_ns(p, s->fabric.cwnd_q16));
+	return swift_saturate_u32(base_ns + scaling_ns);
 }
 
 /* --- Windows (3.2, Algorithm 1) ------------------------------------------------- */
@@ -844,7 +869,7 @@ SWIFT_INLINE u64 swift_small_up_q16(struct swift_state *s, const struct swift_pa
 	return step_q16 > lack_q16 ? step_q16 : lack_q16;
 }
 
-/* @delay_ns: the newest. @scale_ns: alpha / sqrt(w). */
+/* @delay_ns: the newest. @scale_ns: alpha / sqrt(w), longer by D22. */
 SWIFT_INLINE enum swift_action swift_small_react(struct swift_state *s,
 						 const struct swift_params *p,
 						 const struct swift_sample *in, u32 delay_ns,
@@ -898,6 +923,7 @@ SWIFT_INLINE enum swift_action swift_fabric_react(struct swift_state *s,
 		step_q24 = swift_even_step_q24(s, p, in, delay_ns, target_ns, step_q24);
 		return swift_react(&s->fabric, p, in, delay_ns, target_ns, step_q24, s->starting);
 	}
+	scale_ns = swift_saturate_u32(swift_long_ns(scale_ns, in->path_least_ns));
 	off_ns = swift_distance_u32(s->fabric_ns, target_ns);
 	s->small = off_ns < scale_ns >> SWIFT_SMALL_NEAR_SHIFT ? SWIFT_SMALL_NEAR :
 								 SWIFT_SMALL_AWAY;
@@ -1040,7 +1066,8 @@ static inline void swift_on_ack_v0(struct swift_state *s, const struct swift_par
 			out->base_luck_ns);
 	delay_ns = swift_fabric_feed(s, p, in, in->rtt_ns);
 	SWIFT_READ_ANEW();
-	out->fabric_target_ns = swift_target_ns(s, p, in->hops, in->path_base_ns);
+	out->fabric_target_ns = swift_target_ns(s, p, in->hops, in->path_base_ns,
+						in->path_least_ns);
 	s->starting &= delay_ns < out->fabric_target_ns;
 	out->fabric_action = swift_fabric_react(s, p, in, delay_ns, out->fabric_target_ns,
 						swift_step_q24(p, in));
@@ -1088,7 +1115,8 @@ SWIFT_INLINE void swift_on_ack(struct swift_state *s, const struct swift_params 
 	}
 	delay_ns = swift_fabric_feed(s, p, in, out->fabric_ns);
 	SWIFT_READ_ANEW();
-	out->fabric_target_ns = swift_target_ns(s, p, in->hops, in->path_base_ns);
+	out->fabric_target_ns = swift_target_ns(s, p, in->hops, in->path_base_ns,
+						in->path_least_ns);
 	if (s->starting)
 		s->starting = delay_ns < out->fabric_target_ns &&
 			      s->endpoint_ns < out->endpoint_target_ns;

@@ -37,7 +37,7 @@ void target(benchmark::State &state)
 
 	for (auto _ : state) {
 		s.fabric.cwnd_q16 = (s.fabric.cwnd_q16 * 5 & 0x3fffff) | 1000;
-		benchmark::DoNotOptimize(swift_target_ns(&s, &work.params(), 3, 0));
+		benchmark::DoNotOptimize(swift_target_ns(&s, &work.params(), 3, 0, 0));
 	}
 }
 BENCHMARK(target);

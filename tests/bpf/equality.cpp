@@ -145,6 +145,7 @@ void next_event(Draw &draw, law_step &l, swift_tunables &tunables)
 	l.swift.sample.has_echo = l.swift.sample.echo_expected && draw.one_in(2);
 	l.swift.sample.cwnd_limited = !draw.one_in(4);
 	l.swift.sample.path_base_ns = draw.one_in(2) ? 0 : draw.any32(1, 10000000);
+	l.swift.sample.path_least_ns = draw.one_in(2) ? 0 : draw.any32(1, 10000000);
 	l.swift.sample.short_sized = draw.one_in(4);
 	l.swift.sample.own_queue = !draw.one_in(3);
 

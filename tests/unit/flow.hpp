@@ -65,6 +65,7 @@ struct Flow {
 		bool has_echo = true;
 		bool cwnd_limited = true;
 		u32 path_base_ns = 0;
+		u32 path_least_ns = 0;
 		bool short_sized = false;
 		bool own_queue = false;
 	};
@@ -94,7 +95,7 @@ struct Flow {
 	Flow &ack(const Ack &a)
 	{
 		swift_sample in = {now_ns, a.rtt_ns, a.remote_ns, a.local_ns, a.acked_pkts, a.hops,
-				   a.echo_expected, a.has_echo, a.cwnd_limited, a.path_base_ns, a.short_sized, a.own_queue};
+				   a.echo_expected, a.has_echo, a.cwnd_limited, a.path_base_ns, a.path_least_ns, a.short_sized, a.own_queue};
 
 		swift_on_ack(&s, &p, &in, &v);
 		return *this;

@@ -105,6 +105,7 @@ inline Event event(Line line)
 			    .has_echo = line.take("echo", 1) != 0,
 			    .cwnd_limited = line.take("limited", 1) != 0,
 			    .path_base_ns = us(line.take("path_us", 0)),
+			    .path_least_ns = us(line.take("path_least_us", 0)),
 			    .short_sized = line.take("short", 0) != 0,
 			    .own_queue = line.take("own_queue", 0) != 0};
 	else if (e.name == "loss" || e.name == "timeout")

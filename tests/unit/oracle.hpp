@@ -172,10 +172,18 @@ inline double smallest_delay(const State &s, u32 path_base)
 	return std::min({s.base_delay[0], s.base_delay[1], path_base ? double(path_base) : kNone});
 }
 
-inline double target_delay(const State &s, const Params &p, unsigned hops, double fcwnd,
-			   u32 path_base)
+/* D22: how much longer room and flow scaling are on a long path. @least: the smallest delay ever; 0 = unknown. */
+inline double how_long(double least)
 {
-	double smallest = smallest_delay(s, path_base), base = 0;
+	double beyond = std::max(std::min(least, 2.5e6) - 120e3, 0.0);
+
+	return 1 + (beyond + std::min(beyond, 120e3)) / 160e3;
+}
+
+inline double target_delay(const State &s, const Params &p, unsigned hops, double fcwnd,
+			   u32 path_base, u32 path_least)
+{
+	double smallest = smallest_delay(s, path_base), base = 0, longer = 1;
 
 	switch (p.t.target_policy) {
 	case SWIFT_TARGET_STATIC: /* the paper's; hops are honoured up to SWIFT_HOPS_MAX */
@@ -185,11 +193,12 @@ inline double target_delay(const State &s, const Params &p, unsigned hops, doubl
 		base = smallest;
 		break;
 	case SWIFT_TARGET_BASE_RTT_PLUS: /* D7 */
-		base = std::max(smallest + p.t.rtt_epsilon_ns, double(p.t.base_target_ns)) +
+		longer = how_long(path_least);
+		base = std::max(smallest + longer * p.t.rtt_epsilon_ns, double(p.t.base_target_ns)) +
 		       noise_room(s, p, fcwnd) + late_room(s, p, fcwnd, smallest, s.endpoint_delay);
 		break;
 	}
-	return std::min(base + flow_scaling(p, fcwnd), kU32Max);
+	return std::min(base + longer * flow_scaling(p, fcwnd), kU32Max);
 }
 
 /* D7: how much of a smaller delay may be luck. */
@@ -242,17 +251,18 @@ inline double alpha(const Params &p)
 }
 
 /* D16: how far flow scaling moves the target, about, where the window changes by half; whole ns. */
-inline double small_scale(const Params &p, double fcwnd)
+inline double small_scale(const Params &p, double fcwnd, double longer = 1)
 {
-	return alpha(p) / std::sqrt(std::max(fcwnd, p.fs_min_cwnd));
+	return longer * alpha(p) / std::sqrt(std::max(fcwnd, p.fs_min_cwnd));
 }
 
-/* Relative: as flow scaling's; alpha is held in 1/256, fs_min_cwnd in q16, the scale in whole ns. */
-inline double scale_tolerance(const Params &p, double fcwnd)
+/* Relative: as flow scaling's; alpha is held in 1/256, fs_min_cwnd in q16, the scale in whole ns, twice if longer. */
+inline double scale_tolerance(const Params &p, double fcwnd, double longer)
 {
-	double scale = small_scale(p, fcwnd);
+	double scale = small_scale(p, fcwnd), of_alpha = scale / (256 * alpha(p));
+	double twice = longer > 1 ? 1 / std::max(longer * (scale - 1) - 1, 0.5) : 0;
 
-	return 2e-5 + kUnit / std::max(fcwnd, p.fs_min_cwnd) + (1 + scale / (256 * alpha(p))) / std::max(scale - 1, 0.5);
+	return twice + 2e-5 + kUnit / std::max(fcwnd, p.fs_min_cwnd) + (1 + of_alpha) / std::max(scale - 1 - of_alpha, 0.5);
 }
 
 /* D16: a small window on a learnt base. What has hardly a curve has no scale. */
@@ -395,10 +405,10 @@ inline void react(Window &w, const Params &p, const swift_sample &in, double del
  * max_mdf bounds is a cut; other steps down leave t_last_decrease.
  */
 inline void react_small(State &s, const Params &p, const swift_sample &in, double newest, double target,
-			double target_tolerance, bool below_target, bool taken_cut)
+			double target_tolerance, double longer, bool below_target, bool taken_cut)
 {
 	Window &w = s.fabric;
-	double scale = small_scale(p, w.cwnd), part = std::min(w.cwnd, 1.0);
+	double scale = small_scale(p, w.cwnd, longer), part = std::min(w.cwnd, 1.0);
 	auto in_scales = [&](double off) { return std::min(off / scale, 4096.); }; /* more counts as that */
 	double step = std::max(part * part * p.small_step * in_scales(std::abs(target - newest)), kUnit);
 
@@ -409,7 +419,7 @@ inline void react_small(State &s, const Params &p, const swift_sample &in, doubl
 
 		double most = part * p.max_mdf;
 		double tolerance = 1e-3 * most + 3 * kUnit + part * part * p.small_step * ((target_tolerance + 2) / scale + 0x1p-11) +
-				   step * scale_tolerance(p, w.cwnd);
+				   step * scale_tolerance(p, w.cwnd, longer);
 
 		if (std::abs(step - most) <= tolerance ? taken_cut : step >= most) {
 			double cwnd_prev = w.cwnd;
@@ -457,6 +467,7 @@ struct Reading {
 	double reacted_fabric_delay = 0; /* the filtered one, D14, or a small window's newest, D16 */
 	double reacted_endpoint_delay = 0; /* the filtered one, D5 */
 	double fabric_target = 0, target_tolerance = 0;
+	double longer = 1; /* D22 */
 	double endpoint_target = 0, endpoint_target_tolerance = 0; /* D19 */
 	double base_sample = 0, base_luck = 0; /* for others on this path: a delay, 0 = none; what of it may be luck */
 	bool clamped = false;
@@ -479,20 +490,21 @@ inline double late_tolerance(const State &s, const Params &p, double fcwnd, u32 
 /*
  * 3.5 at a window known to one unit, plus 2e-5 of the curve's height (alpha and
  * beta are differences of rounded numbers), plus what alpha in 1/256 leaves open,
- * plus as much again where flow scaling bounds the noise's room, plus two ns.
+ * plus as much again where flow scaling bounds the noise's room, plus two ns; on a long path
+ * (D22) as many times that as flow scaling is longer, and two ns more.
  */
-inline double target_tolerance(const State &s, const Params &p, unsigned hops, u32 path_base)
+inline double target_tolerance(const State &s, const Params &p, unsigned hops, u32 path_base, u32 path_least)
 {
-	double w = s.fabric.cwnd;
+	double w = s.fabric.cwnd, longer = how_long(path_least);
 	double bounded = wanted_noise_room(s, p, w - kUnit) > p.t.rtt_epsilon_ns;
 
 	/* At one packet there begins D18's room: what is compared stays on its side. */
 	double less = w >= 1 ? std::max(w - kUnit, 1.0) : std::max(w - kUnit, kUnit);
 	double more = w < 1 ? std::min(w + kUnit, 1 - kUnit / 2) : w + kUnit;
 
-	return target_delay(s, p, hops, less, path_base) - target_delay(s, p, hops, more, path_base) +
+	return target_delay(s, p, hops, less, path_base, path_least) - target_delay(s, p, hops, more, path_base, path_least) +
 	       late_tolerance(s, p, less, path_base) +
-	       (1 + bounded) * 2e-5 * p.fs_range + 1 / std::sqrt(w) / 256 + bounded + 2;
+	       longer * ((1 + bounded) * 2e-5 * p.fs_range + 1 / std::sqrt(w) / 256 + bounded + 2) + (longer > 1 ? 2 : 0);
 }
 
 /* D19: and how exactly a window of whole units tells it. */
@@ -560,8 +572,9 @@ inline Reading on_ack(State &s, const Params &p, const swift_sample &in, const D
 		return tie ? fixed : delay < target;
 	};
 	auto below_fabric_target = [&](double delay) {
-		r.fabric_target = target_delay(s, p, in.hops, s.fabric.cwnd, in.path_base_ns);
-		r.target_tolerance = target_tolerance(s, p, in.hops, in.path_base_ns);
+		r.longer = p.t.target_policy == SWIFT_TARGET_BASE_RTT_PLUS ? how_long(in.path_least_ns) : 1;
+		r.fabric_target = target_delay(s, p, in.hops, s.fabric.cwnd, in.path_base_ns, in.path_least_ns);
+		r.target_tolerance = target_tolerance(s, p, in.hops, in.path_base_ns, in.path_least_ns);
 		return below(delay, r.fabric_target, r.target_tolerance, taken.fabric_below_target,
 			     r.fabric_tie);
 	};
@@ -587,14 +600,15 @@ inline Reading on_ack(State &s, const Params &p, const swift_sample &in, const D
 			return;
 		}
 
-		double near = small_scale(p, s.fabric.cwnd) / 4;
+		double near = small_scale(p, s.fabric.cwnd, r.longer) / 4;
 		double off = std::abs(s.fabric_delay - r.fabric_target);
 		bool tie = std::abs(off - near) <=
-			   r.target_tolerance + 1 + near * scale_tolerance(p, s.fabric.cwnd);
+			   r.target_tolerance + 1 + near * scale_tolerance(p, s.fabric.cwnd, r.longer);
 
 		s.near = tie ? taken.near : off < near;
 		r.fabric_tie |= tie;
-		react_small(s, p, in, r.reacted_fabric_delay, r.fabric_target, r.target_tolerance, fabric_below, taken.cut);
+		react_small(s, p, in, r.reacted_fabric_delay, r.fabric_target, r.target_tolerance, r.longer,
+			    fabric_below, taken.cut);
 	};
 
 	if (!p.t.split) { /* Swift-v0: Algorithm 1 on the RTT */
@@ -671,23 +685,23 @@ inline Tolerances ack_tolerances(const State &before, const State &after, const 
 	if (r.even_bounds) /* D17: as exactly as the target is known, and a unit for each rounding */
 		t.fabric += r.even_tolerance + 2 * kUnit;
 	if (r.sampled && after.small) { /* a unit for the square, one for the least step, one for what is taken away */
-		double scale = small_scale(p, before.fabric.cwnd);
+		double scale = small_scale(p, before.fabric.cwnd, r.longer);
 		double part = std::min(before.fabric.cwnd, 1.0);
 		double slope = part * part * p.small_step + 2 * before.fabric.cwnd;
 		double off = std::min(std::abs(r.fabric_target - r.reacted_fabric_delay) / scale + 1, 4096.);
 
 		t.fabric = 1e-3 * std::abs(after.fabric.cwnd - before.fabric.cwnd) + 4 * kUnit +
 			   slope * ((r.target_tolerance + 2) / scale + 0x1p-11 +
-				    off * scale_tolerance(p, before.fabric.cwnd));
+				    off * scale_tolerance(p, before.fabric.cwnd, r.longer));
 	}
 
-	/* What the ceiling sets is as exact as 32 times the other window; v0 has one. */
+	/* What the ceiling sets, or may, is as exact as 32 times the other window; v0 has one. */
 	if (!p.t.split) {
 		t.endpoint = t.fabric;
 	} else if (r.sampled) {
-		if (after.fabric.cwnd >= 15.9 * after.endpoint.cwnd)
+		if (after.fabric.cwnd >= 15.9 * (after.endpoint.cwnd - std::min(t.endpoint, after.endpoint.cwnd / 2)))
 			t.fabric += 32 * t.endpoint;
-		else if (after.endpoint.cwnd >= 15.9 * after.fabric.cwnd)
+		else if (after.endpoint.cwnd >= 15.9 * (after.fabric.cwnd - std::min(t.fabric, after.fabric.cwnd / 2)))
 			t.endpoint += 32 * t.fabric;
 	}
 	return t;

@@ -767,11 +767,11 @@ TEST(target, scales_with_the_fabric_window_alone)
 	Flow f(tunables({{"target_policy", kStatic}}));
 
 	f.windows(0.5, 100);
-	u32 small_ns = swift_target_ns(&f.s, &f.p, 0, 0);
+	u32 small_ns = swift_target_ns(&f.s, &f.p, 0, 0, 0);
 	f.windows(0.5, 1);
-	EXPECT_EQ(swift_target_ns(&f.s, &f.p, 0, 0), small_ns);
+	EXPECT_EQ(swift_target_ns(&f.s, &f.p, 0, 0, 0), small_ns);
 	f.windows(100, 100);
-	EXPECT_LT(swift_target_ns(&f.s, &f.p, 0, 0), small_ns);
+	EXPECT_LT(swift_target_ns(&f.s, &f.p, 0, 0, 0), small_ns);
 }
 
 TEST(target, static_adds_hops_up_to_16)
@@ -780,7 +780,7 @@ TEST(target, static_adds_hops_up_to_16)
 			 {"hop_target_ns", 1500}}));
 
 	for (u32 hops = 0; hops < 256; hops++)
-		EXPECT_EQ(swift_target_ns(&f.s, &f.p, u8(hops), 0),
+		EXPECT_EQ(swift_target_ns(&f.s, &f.p, u8(hops), 0, 0),
 			  us(50) + 1500 * std::min(hops, 16U));
 }
 
@@ -790,7 +790,7 @@ TEST(target, D7_learnt_targets_ignore_hops)
 		Flow f(tunables({{"target_policy", policy}, {"fs_range_ns", 0}}));
 
 		f.ack({.rtt_ns = us(300)});
-		EXPECT_EQ(swift_target_ns(&f.s, &f.p, 7, 0), swift_target_ns(&f.s, &f.p, 0, 0));
+		EXPECT_EQ(swift_target_ns(&f.s, &f.p, 7, 0, 0), swift_target_ns(&f.s, &f.p, 0, 0, 0));
 	}
 }
 
@@ -824,11 +824,68 @@ TEST(target, D7_base_rtt_plus_adds_room_but_not_less_than_base_target)
 	}
 }
 
+TEST(target, D22_room_and_flow_scaling_grow_with_a_long_path)
+{
+	struct {
+		double path_us, times;
+	} cases[] = {{0, 1}, {20, 1}, {119, 1}, {120, 1}, {200, 2}, {240, 2.5}, {400, 3.5}, {1000, 7.25}, {2000, 13.5}, {2500, 16.625}, {10000, 16.625}};
+	Flow f(tunables({{"rtt_epsilon_ns", us(20)}, {"base_target_ns", us(1)}}));
+
+	f.windows(4, 4).s.base.delay_ns[0] = us(2000);
+	u32 scaling_ns = swift_flow_scaling_ns(&f.p, f.s.fabric.cwnd_q16);
+
+	ASSERT_GT(scaling_ns, us(10));
+	for (auto &c : cases)
+		EXPECT_NEAR(swift_target_ns(&f.s, &f.p, 0, 0, us(c.path_us)), us(2000) + c.times * (us(20) + scaling_ns), 2) << c.path_us;
+	f.p.base_target_ns = us(4000); /* is of room alone */
+	EXPECT_NEAR(swift_target_ns(&f.s, &f.p, 0, 0, us(1000)), us(4000) + 7.25 * scaling_ns, 2);
+}
+
+/* A queue that stands is in the learnt base, but no long path. */
+TEST(target, D22_is_of_the_smallest_delay_ever_and_the_default_policy)
+{
+	Flow f(tunables({{"base_target_ns", us(1)}}));
+
+	f.windows(4, 4);
+	u32 target_ns = swift_target_ns(&f.s, &f.p, 0, us(1000), us(120));
+
+	f.ack({.rtt_ns = us(1000), .path_base_ns = us(1000), .path_least_ns = us(30)});
+	EXPECT_EQ(f.v.fabric_target_ns, target_ns);
+	for (u32 policy : {u32(kStatic), u32(SWIFT_TARGET_BASE_RTT)}) {
+		Flow g(tunables({{"target_policy", policy}, {"base_target_ns", us(1)}}));
+
+		g.windows(4, 4).ack({.rtt_ns = us(1000), .path_least_ns = us(1000)});
+		EXPECT_EQ(g.v.fabric_target_ns - us(policy == kStatic ? 1 : 1000), swift_flow_scaling_ns(&g.p, to_q16(4)));
+	}
+}
+
+/* Of a window of half a packet, a 16th of the scale below the target: as far on a path of 1 ms as on a short one. */
+TEST(small, D22_a_step_is_by_the_longer_scale)
+{
+	double grown[2];
+
+	for (int i : {0, 1}) {
+		Flow f(tunables({{"rtt_epsilon_ns", us(20)}, {"base_target_ns", us(1)}}));
+		u32 path_least_ns = us(i ? 1000 : 80);
+
+		f.windows(0.5, 100).s.starting = 0;
+		f.s.base = {.since_ns = f.now_ns, .delay_ns = {path_least_ns, SWIFT_U32_MAX}};
+		u32 off_ns = swift_small_ns(&f.s, &f.p) * (i ? 29 : 4) / 64;
+		u32 delay_ns = swift_target_ns(&f.s, &f.p, 0, 0, path_least_ns) - off_ns;
+
+		f.s.fabric_ns = delay_ns;
+		f.ack({.rtt_ns = delay_ns, .path_least_ns = path_least_ns});
+		grown[i] = f.s.fabric.cwnd_q16 * 0x1p-16 - 0.5;
+	}
+	EXPECT_GT(grown[0], 0.003);
+	EXPECT_NEAR(grown[0], grown[1], 0.05 * grown[0]);
+}
+
 TEST(target, saturates_before_any_delay_was_seen)
 {
 	Flow f;
 
-	EXPECT_EQ(swift_target_ns(&f.s, &f.p, 0, 0), SWIFT_U32_MAX);
+	EXPECT_EQ(swift_target_ns(&f.s, &f.p, 0, 0, 0), SWIFT_U32_MAX);
 }
 
 /* A flow on hosts that come late: @noise_us of noise that turns by @turns_us, @above_us above the base. */
@@ -862,7 +919,7 @@ TEST(target, D18_hosts_that_come_late_have_room)
 	/* It is in the target, beside that of D14. */
 	Flow f = late_flow(1), g = late_flow(1, 40, 0);
 
-	EXPECT_NEAR(swift_target_ns(&f.s, &f.p, 0, 0) - swift_target_ns(&g.s, &g.p, 0, 0), us(189), 100);
+	EXPECT_NEAR(swift_target_ns(&f.s, &f.p, 0, 0, 0) - swift_target_ns(&g.s, &g.p, 0, 0, 0), us(189), 100);
 }
 
 TEST(target, D18_a_queue_has_none)
@@ -1193,7 +1250,7 @@ TEST(noise, D14_large_windows_have_less_room)
 	for (auto [cwnd, want_us] : {std::pair{3000.0, 0.0}, {1024.0, 0.0}, {512.0, 4.0}, {384.0, 6.0}, {128.0, 12.0},
 				     {64.0, 16.0}, {32.0, 20.0}, {1.0, 20.0}}) {
 		f.windows(cwnd, 4096);
-		EXPECT_NEAR(swift_target_ns(&f.s, &f.p, 0, 0), us(150 + want_us), 1) << cwnd;
+		EXPECT_NEAR(swift_target_ns(&f.s, &f.p, 0, 0, 0), us(150 + want_us), 1) << cwnd;
 	}
 }
 
@@ -1206,7 +1263,7 @@ TEST(noise, D14_above_a_quarter_of_rtt_epsilon_counts_a_third)
 					       {16.0, 3.0, 30.0}, {13.0, 2.9, 32.5}}) {
 		f.s.noise_ns = us(noise_us);
 		f.windows(cwnd, 4096);
-		EXPECT_NEAR(swift_target_ns(&f.s, &f.p, 0, 0), us(140 + want_us), 1) << noise_us << ' ' << cwnd;
+		EXPECT_NEAR(swift_target_ns(&f.s, &f.p, 0, 0, 0), us(140 + want_us), 1) << noise_us << ' ' << cwnd;
 	}
 }
 
@@ -1274,14 +1331,14 @@ TEST(noise, D14_small_windows_without_a_curve_have_no_more_than_epsilon)
 	f.s.noise_ns = us(1000);
 	for (double cwnd : {0.01, 0.5, 1.0, 3.0}) {
 		f.windows(cwnd, 4096);
-		EXPECT_EQ(swift_target_ns(&f.s, &f.p, 0, 0), us(200)) << cwnd;
+		EXPECT_EQ(swift_target_ns(&f.s, &f.p, 0, 0, 0), us(200)) << cwnd;
 	}
 	/* Below one packet it has that in any case. */
 	f.s.noise_ns = 0;
 	f.windows(0.5, 1);
-	EXPECT_EQ(swift_target_ns(&f.s, &f.p, 0, 0), us(200));
+	EXPECT_EQ(swift_target_ns(&f.s, &f.p, 0, 0, 0), us(200));
 	f.windows(1, 1);
-	EXPECT_EQ(swift_target_ns(&f.s, &f.p, 0, 0), us(150));
+	EXPECT_EQ(swift_target_ns(&f.s, &f.p, 0, 0, 0), us(150));
 }
 
 /* alpha = 111.11 us, beta = -11.11 us: scaling adds 53.04 us to 3 packets, 20.96 to 12, none to 100; 100 to one. */
@@ -1295,7 +1352,7 @@ TEST(noise, D14_other_windows_have_three_quarters_of_what_scaling_takes_or_gives
 				     {100.0, 200 + 53.04 * .75}, {128.0, 200 + 53.04 * .75}, {2.0, 200 + 67.46 * 1.75 - 53.04 * .75},
 				     {1.0, 200 + 100 + 46.96 * .75}}) {
 		f.windows(cwnd, 4096);
-		EXPECT_NEAR(swift_target_ns(&f.s, &f.p, 0, 0), us(want_us), 20) << cwnd;
+		EXPECT_NEAR(swift_target_ns(&f.s, &f.p, 0, 0, 0), us(want_us), 20) << cwnd;
 	}
 
 	/* Half a packet is the least that counts. */
@@ -1306,7 +1363,7 @@ TEST(noise, D14_other_windows_have_three_quarters_of_what_scaling_takes_or_gives
 	auto scaling_us = [](double cwnd) { return 100 / (10 - 1 / std::sqrt(1000)) * (1 / std::sqrt(cwnd) - 1 / std::sqrt(1000)); };
 	for (double cwnd : {0.05, 0.4, 0.5, 0.7}) {
 		small.windows(cwnd, 4096);
-		EXPECT_NEAR(swift_target_ns(&small.s, &small.p, 0, 0),
+		EXPECT_NEAR(swift_target_ns(&small.s, &small.p, 0, 0, 0),
 			    us(200 + scaling_us(cwnd) + (scaling_us(std::max(cwnd, 0.5)) - scaling_us(3)) * .75), 40) << cwnd;
 	}
 }
@@ -1324,7 +1381,7 @@ TEST(noise, D14_the_target_never_grows_with_the_window)
 		f.s.noise_ns = us(noise_us);
 		for (double w = 0.01; w < 1000; w *= w < 1 ? 1.05 : 1.002) {
 			f.windows(w, 4096);
-			u32 target_ns = swift_target_ns(&f.s, &f.p, 0, 0);
+			u32 target_ns = swift_target_ns(&f.s, &f.p, 0, 0, 0);
 
 			if (w > 1.05) { /* below one packet there is room without noise */
 				ASSERT_LE(target_ns, last_ns) << w << " packets, noise " << noise_us;
@@ -1393,7 +1450,7 @@ Flow small_flow(double cwnd, u32 policy = SWIFT_TARGET_BASE_RTT_PLUS)
 /* The newest delay is this far above the target, and the mean, which by then has it, is at @mean_us. */
 void ack_off_target(Flow &f, double off_us, double mean_us, bool cwnd_limited = true)
 {
-	u32 target_ns = swift_target_ns(&f.s, &f.p, 0, 0);
+	u32 target_ns = swift_target_ns(&f.s, &f.p, 0, 0, 0);
 
 	f.s.small = SWIFT_SMALL_AWAY;
 	f.s.fabric_ns = u32(target_ns + (mean_us * 8 - off_us) * 1000 / 7);
@@ -1439,7 +1496,7 @@ TEST(small, D16_no_farther_than_the_paper_would)
 	EXPECT_NEAR(below.fcwnd(), 0.75, 1e-3); /* D15: half of ai */
 	/* 2^20 of its scales, of 1 ns. */
 	flat.ack({.rtt_ns = us(40), .cwnd_limited = false});
-	flat.windows(0.5, 100).ack({.rtt_ns = swift_target_ns(&flat.s, &flat.p, 0, 0) + (1 << 20)});
+	flat.windows(0.5, 100).ack({.rtt_ns = swift_target_ns(&flat.s, &flat.p, 0, 0, 0) + (1 << 20)});
 	EXPECT_NEAR(flat.fcwnd(), 0.25, 1e-3);
 	gentle.ack({.rtt_ns = us(40), .cwnd_limited = false});
 	gentle.windows(0.5, 100);
@@ -1498,7 +1555,7 @@ static Grown grown(double pkts, double below_us, u32 policy = SWIFT_TARGET_BASE_
 	f.ack({.rtt_ns = us(100), .cwnd_limited = false}).windows(pkts, 1000);
 	f.s.noise_ns = us(10);
 	f.s.starting = starting;
-	f.s.fabric_ns = u32(swift_target_ns(&f.s, &f.p, 0, 0) - 1e3 * below_us);
+	f.s.fabric_ns = u32(swift_target_ns(&f.s, &f.p, 0, 0, 0) - 1e3 * below_us);
 	f.ack({.rtt_ns = f.s.fabric_ns, .acked_pkts = u32(pkts)});
 	return {f.fcwnd() - pkts, pkts * 0.8 * (double(f.v.fabric_target_ns) / f.s.fabric_ns - 1)};
 }
@@ -1632,7 +1689,7 @@ TEST(small, D16_is_not_the_cut_of_an_RTT)
 TEST(small, D16_goes_by_the_newest_and_keeps_the_mean_of_eight_delays)
 {
 	Flow f = small_flow(0.5);
-	u32 target_ns = swift_target_ns(&f.s, &f.p, 0, 0);
+	u32 target_ns = swift_target_ns(&f.s, &f.p, 0, 0, 0);
 
 	f.s.small = SWIFT_SMALL_NEAR;
 	f.s.fabric_ns = target_ns - us(16);
@@ -1649,10 +1706,10 @@ TEST(small, D16_goes_by_the_newest_and_keeps_the_mean_of_eight_delays)
 	f = small_flow(0.1);
 	f.s.small = SWIFT_SMALL_AWAY;
 	f.s.fabric_ns = us(5000);
-	target_ns = swift_target_ns(&f.s, &f.p, 0, 0);
+	target_ns = swift_target_ns(&f.s, &f.p, 0, 0, 0);
 	f.ack({.rtt_ns = target_ns + 1});
 	EXPECT_GT(f.s.fabric_ns, us(4000));
-	target_ns = swift_target_ns(&f.s, &f.p, 0, 0);
+	target_ns = swift_target_ns(&f.s, &f.p, 0, 0, 0);
 	f.ack({.rtt_ns = us(50)});
 	EXPECT_EQ(f.s.fabric_ns, target_ns);
 }
@@ -1758,7 +1815,7 @@ Outcome share_a_link(const Shared &link, int starved = -1)
 		all[i].ack({.rtt_ns = us(rtt_us)});
 		cwnd_q16 = swift_cwnd_q16(&all[i].s);
 		paced_by_ns = swift_pacing_rtt_ns(&all[i].s, true, cwnd_q16, us(rtt_us),
-						  swift_target_ns(&all[i].s, &all[i].p, 0, 0), u32(d.below(1ULL << 32)), false);
+						  swift_target_ns(&all[i].s, &all[i].p, 0, 0, 0), u32(d.below(1ULL << 32)), false);
 		due.emplace(-sent_us - std::max(rtt_us, double(swift_pacing_delay_ns(cwnd_q16, paced_by_ns)) / 1000), i);
 		if (packets >= link.packets * 3 / 4) {
 			least_us = std::min(least_us, rtt_us);
@@ -1867,7 +1924,7 @@ TEST(D10_handshake, bounds_the_base_by_its_rtt_and_two_links)
 	Flow f = learner();
 
 	swift_on_handshake(&f.s, &f.p, f.now_ns, us(20), 1448, 1000);
-	EXPECT_EQ(swift_target_ns(&f.s, &f.p, 0, 0), us(20) + 16 * 1448);
+	EXPECT_EQ(swift_target_ns(&f.s, &f.p, 0, 0, 0), us(20) + 16 * 1448);
 	f.ack({.rtt_ns = us(300)});
 	EXPECT_EQ(f.v.fabric_target_ns, us(20) + 16 * 1448);
 	for (int i = 0; i < 90; i++)
@@ -1889,7 +1946,7 @@ TEST(D10_handshake, allows_for_the_rate_of_the_link)
 		Flow f = learner();
 
 		swift_on_handshake(&f.s, &f.p, f.now_ns, us(20), c.mss_bytes, c.mbps);
-		EXPECT_EQ(swift_target_ns(&f.s, &f.p, 0, 0), us(20) + c.want_ns) << c.mbps;
+		EXPECT_EQ(swift_target_ns(&f.s, &f.p, 0, 0, 0), us(20) + c.want_ns) << c.mbps;
 	}
 }
 
@@ -1898,7 +1955,7 @@ TEST(D10_handshake, saturates)
 	Flow f = learner();
 
 	swift_on_handshake(&f.s, &f.p, f.now_ns, SWIFT_U32_MAX, 1448, 0);
-	EXPECT_EQ(swift_target_ns(&f.s, &f.p, 0, 0), SWIFT_U32_MAX);
+	EXPECT_EQ(swift_target_ns(&f.s, &f.p, 0, 0, 0), SWIFT_U32_MAX);
 }
 
 /* --- D11: draining together -------------------------------------------------------------------------------- */

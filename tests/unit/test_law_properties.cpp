@@ -96,6 +96,7 @@ swift_sample draw_sample(Draw &d, const swift_params &p, u64 now_ns)
 	in.has_echo = !d.one_in(3);
 	in.cwnd_limited = !d.one_in(5);
 	in.path_base_ns = d.one_in(2) ? 0 : draw_rtt(d, p);
+	in.path_least_ns = d.one_in(2) ? 0 : d.any32(1, 8000000);
 	in.short_sized = d.one_in(4);
 	in.own_queue = !d.one_in(3);
 	return in;
@@ -168,7 +169,7 @@ u32 draw_late_delay(Draw &d, const swift_state &s)
 u32 draw_about_target(Draw &d, const swift_params &p, const swift_state &s)
 {
 	u64 scale_ns = swift_small_scale_ns(&p, s.fabric.cwnd_q16);
-	u64 target_ns = swift_target_ns(&s, &p, 0, 0);
+	u64 target_ns = swift_target_ns(&s, &p, 0, 0, 0);
 	u64 least_ns = target_ns - std::min(target_ns, scale_ns / 2);
 
 	return u32(std::min<u64>(d.any(least_ns, least_ns + scale_ns + 1), SWIFT_U32_MAX));
@@ -245,11 +246,12 @@ std::string Step::story() const
 
 	std::snprintf(text, sizeof(text),
 		      "event %d now %llu rtt %u | remote %u local %u acked %u hops %u expected %u "
-		      "echo %u limited %u path %u short %u queue %u\n"
+		      "echo %u limited %u path %u %u short %u queue %u\n"
 		      "before f %u (dec %u) e %u (dec %u) ewma %u has %u retx %u base %u %u\n"
 		      "after  f %u (dec %u) e %u (dec %u) ewma %u target %u actions %u %u\n",
 		      event, (unsigned long long)now_ns, rtt_ns, in.remote_ns, in.local_ns,
-		      in.acked_pkts, in.hops, in.echo_expected, in.has_echo, in.cwnd_limited, in.path_base_ns, in.short_sized, in.own_queue,
+		      in.acked_pkts, in.hops, in.echo_expected, in.has_echo, in.cwnd_limited, in.path_base_ns,
+		      in.path_least_ns, in.short_sized, in.own_queue,
 		      before.fabric.cwnd_q16, before.fabric.last_decrease_ns,
 		      before.endpoint.cwnd_q16,
 		      before.endpoint.last_decrease_ns, before.endpoint_ns,
