@@ -242,7 +242,7 @@ def params__serve_all_experiments_of_a_testbed():
 
 
 # Experiments about a Swift that nobody has tuned.
-OF_DEFAULTS = ("defaults", "defaults-grid", "latecomer", "noise", "loss", "parking-lot", "pfc", "reroute", "link-failure",
+OF_DEFAULTS = ("defaults", "defaults-grid", "long-paths", "latecomer", "noise", "loss", "parking-lot", "pfc", "reroute", "link-failure",
                "rpc-incast", "websearch", "sustained", "idle-active", "rtt-mix", "coexist", "reverse", "onoff", "wan-mix", "hour", "sensitivity",
                "plb", "one-stream", "one-host")
 
