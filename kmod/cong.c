@@ -1052,8 +1052,8 @@ static size_t swift_get_info(struct sock *sk, u32 ext, int *attr, union tcp_cc_i
 				   READ_ONCE(ss->remote_source) : TCP_SWIFT_SOURCE_NONE);
 	rcu_read_lock();
 	p = rcu_dereference(swift_net_of(sk)->params);
-	/* Of several words, and of this moment at most. */
 	base_ns = swift_path_base_of(ss->path_key, &least_ns);
+	/* Of several words, and of this moment at most. */
 	rec.target_ns = data_race(swift_target_ns(&ss->law, p, swift_hops(ss), base_ns, least_ns));
 	rcu_read_unlock();
 	if (rec.target_ns == SWIFT_U32_MAX)
