@@ -134,6 +134,7 @@ extern "C" int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 				  in.take<u32>() >> (flags & 31), in.take<u16>(), in.take<u8>(),
 				  u8(flags >> 5 & 1), u8(flags >> 6 & 1), u8(flags >> 7),
 				  event & 16 ? in.take<u32>() >> (flags & 31) : 0,
+				  event & 16 ? in.take<u32>() >> (flags & 31) : 0,
 				  u8(event >> 5 & 1), u8(event >> 6 & 1)};
 			swift_on_ack(&s, &p, &sample, &v);
 			check_ack(before, s, p, sample, v);
