@@ -640,7 +640,7 @@ static inline u32 swift_path_base_ns(const struct swift_state *s, u32 path_base_
  * each 80 us of the first 120 beyond and for each 160 that follow, up to a path of 2.5 ms. With
  * rtt_epsilon alone few flows leave most of a long link idle, with flow scaling as it is, 16 share
  * it unevenly. How long a path is the smallest delay ever tells, not the learnt base: a queue
- * that were taken for a long path would grow by it.
+ * taken for a long path would grow by it.
  */
 #define SWIFT_LONG_NS 120000
 #define SWIFT_LONG_MOST_NS 2500000
